@@ -46,8 +46,8 @@ const (
 
 var full = flag.Bool("full", false, "verify the patterns as users do: with 40 objects and all laws")
 
-// A served is a running webhook of the patterns, with the flags and files for admitkit verify.
-type served struct {
+// A runningWebhook is a webhook of the patterns that runs, with the flags and files for admitkit verify.
+type runningWebhook struct {
 	laws   []string // laws that the webhook fails
 	advice bool     // whether the finding may be advice
 	urls   []string
@@ -56,7 +56,7 @@ type served struct {
 }
 
 // verified runs admitkit verify.
-func (w *served) verified(t *testing.T, objects int) (*idempotence.Report, int) {
+func (w *runningWebhook) verified(t *testing.T, objects int) (*idempotence.Report, int) {
 	t.Helper()
 	dir := t.TempDir()
 	args := []string{"verify", "--in-process", "-o", "json", "--objects", fmt.Sprint(objects)}
@@ -91,7 +91,7 @@ func (w *served) verified(t *testing.T, objects int) (*idempotence.Report, int) 
 }
 
 // judge compares the findings of the command with the laws that the webhook is known to fail.
-func (w *served) judge(t *testing.T) {
+func (w *runningWebhook) judge(t *testing.T) {
 	t.Parallel()
 	broken := len(w.laws) > 0
 	objects := objectsOfLookalike
@@ -116,7 +116,7 @@ func (w *served) judge(t *testing.T) {
 }
 
 // breaks reports whether the webhook is known to fail a law. L4 in the list of laws stands for L4a and L4b.
-func (w *served) breaks(law idempotence.Law) bool {
+func (w *runningWebhook) breaks(law idempotence.Law) bool {
 	return slices.Contains(w.laws, string(law)) || slices.Contains(w.laws, strings.TrimRight(string(law), "ab"))
 }
 
@@ -149,9 +149,9 @@ func TestVerifyPatternsOfGo(t *testing.T) {
 	}
 }
 
-func servedByGo(t *testing.T, c corpus.Case) *served {
+func servedByGo(t *testing.T, c corpus.Case) *runningWebhook {
 	t.Helper()
-	w := &served{laws: c.Laws, advice: c.Advice, files: map[string]any{"--webhook-configuration": configurationOf(c.Webhook)}}
+	w := &runningWebhook{laws: c.Laws, advice: c.Advice, files: map[string]any{"--webhook-configuration": configurationOf(c.Webhook)}}
 	if len(c.Laws) > 0 && len(c.Rivals) > 0 {
 		return chainedByGo(t, c)
 	}
@@ -182,10 +182,10 @@ func servedByGo(t *testing.T, c corpus.Case) *served {
 }
 
 // chainedByGo serves a pattern that fails only together with other webhooks.
-func chainedByGo(t *testing.T, c corpus.Case) *served {
+func chainedByGo(t *testing.T, c corpus.Case) *runningWebhook {
 	t.Helper()
 	server := serving(t, c.New())
-	w := &served{laws: c.Laws, urls: []string{c.Webhook.Name + "=" + server.URL}, files: map[string]any{"--ca-file": caOf(server)}}
+	w := &runningWebhook{laws: c.Laws, urls: []string{c.Webhook.Name + "=" + server.URL}, files: map[string]any{"--ca-file": caOf(server)}}
 	chain := configurationOf(c.Webhook)
 	for i, rival := range c.Rivals {
 		other := c.Webhook
@@ -260,7 +260,7 @@ func TestVerifyPatternsOfPython(t *testing.T) {
 			if patterns[c.Pattern] |= 1; len(c.Laws) > 0 {
 				patterns[c.Pattern] |= 2
 			}
-			w := &served{laws: c.Laws, files: map[string]any{"--ca-file": ca, "--webhook-configuration": configurationOf(c.registration())}}
+			w := &runningWebhook{laws: c.Laws, files: map[string]any{"--ca-file": ca, "--webhook-configuration": configurationOf(c.registration())}}
 			for _, replica := range replicas {
 				w.urls = append(w.urls, replica+c.Path)
 			}

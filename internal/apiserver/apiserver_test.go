@@ -147,7 +147,7 @@ func TestCrashIsReported(t *testing.T) {
 	}
 }
 
-// TestLeftovers checks that the leftovers of a killed program are removed, and that a server in use stays.
+// TestLeftovers checks that Run removes the processes and files of a killed program, and keeps a server that is in use.
 func TestLeftovers(t *testing.T) {
 	need.APIServer(t)
 	emptyTemp(t)

@@ -10,8 +10,8 @@ import (
 	shapes "github.com/admitkit/admitkit/internal/shape"
 )
 
-// Diff compares raw with after, as Diff of pkg/patch documents, and converts the operations to the caller's
-// type. convert must not keep the slice that it gets. Every error about raw is an [*Error].
+// Diff compares raw with after, by the rules in the documentation of patch.Diff. It converts the operations to the
+// caller's type. convert must not keep the slice that it gets. Every error about raw is an [*Error].
 func Diff[P any](raw []byte, after any, convert func([]Operation) P) (p P, err error) {
 	o := originals.Get().(*Original)
 	o.raw, o.shape = raw, nil
@@ -40,14 +40,14 @@ func Parse(doc []byte) (Document, error) {
 	return Document{root}, err
 }
 
-// Documents compares two documents, as Documents of pkg/patch documents. Every error is an [*Error].
+// Documents compares two documents, by the rules in the documentation of patch.Documents. Every error is an [*Error].
 func Documents(before, after Document) ([]Operation, error) {
 	d := differ{untyped: true}
 	d.value("", before.root, after.root, before.root, shape{})
 	return d.result()
 }
 
-// Encode writes a Go value as a document. The same value always gives the same bytes.
+// Encode encodes a Go value as a document. Equal values give equal bytes.
 func Encode(v any) ([]byte, error) {
 	if v == nil {
 		return []byte("null"), nil

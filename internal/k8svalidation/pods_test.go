@@ -242,6 +242,6 @@ func TestPodsAgreeWithTheAPIServer(t *testing.T) {
 		n.compare(t, c.name, pod, stored, errs, refusal)
 	}
 	if n.limited > 0 {
-		t.Errorf("%+v: these reasons are to be covered", n)
+		t.Errorf("%+v: Validate must know every rule of these cases", n)
 	}
 }

@@ -89,7 +89,7 @@ func TestPodUpdatesAgreeWithTheAPIServer(t *testing.T) {
 		n.compare(t, c.name, pod, updated, ValidateUpdate(pod, old), refusal)
 	}
 	if n.limited > 0 {
-		t.Errorf("%+v: these reasons are to be covered", n)
+		t.Errorf("%+v: Validate must know every rule of these cases", n)
 	}
 }
 

@@ -104,7 +104,7 @@ func (p *podCheck) sysctls(at *field.Path, list []corev1.Sysctl) {
 
 // sysctlNamespace returns the kernel namespace of a sysctl, if it is known.
 func sysctlNamespace(name string) string {
-	// The API server takes slashes for dots, unless a dot comes first.
+	// The API server reads slashes as dots, unless the first separator is a dot.
 	if i := strings.IndexAny(name, "./"); i >= 0 && name[i] == '/' {
 		name = strings.NewReplacer(".", "/", "/", ".").Replace(name)
 	}

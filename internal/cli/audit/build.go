@@ -91,7 +91,7 @@ func (t *tally) settleFights() {
 	}
 }
 
-func (f *found) merge(other *found) {
+func (f *findingRow) merge(other *findingRow) {
 	f.count += other.count
 	f.examples = append(f.examples, other.examples...)
 	slices.SortFunc(f.examples, compareExamples)
@@ -190,7 +190,7 @@ func webhooks(hooks []hook) []Webhook {
 }
 
 // summary returns a sentence with the facts of a finding.
-func summary(k foundKey, f *found) string {
+func summary(k foundKey, f *findingRow) string {
 	n := textutil.Count(f.count, "request")
 	switch k.rule {
 	case failedClosed:
@@ -226,7 +226,7 @@ func summary(k foundKey, f *found) string {
 }
 
 // resultsOfIgnored describes the results of requests in which a failing webhook was ignored.
-func resultsOfIgnored(f *found) string {
+func resultsOfIgnored(f *findingRow) string {
 	n := textutil.Count(f.count, "request")
 	switch {
 	case f.rejected == 0:
@@ -241,7 +241,7 @@ func resultsOfIgnored(f *found) string {
 
 func field(pointer string) string { return patch.Pointer(pointer).FieldPath() }
 
-func upTo(f *found) string {
+func upTo(f *findingRow) string {
 	if f.count == 1 {
 		return fmt.Sprintf("%d ms", f.longest.Milliseconds())
 	}

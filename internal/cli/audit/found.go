@@ -57,8 +57,8 @@ type foundKey struct {
 	detail string
 }
 
-// A found collects the requests of a finding.
-type found struct {
+// A findingRow counts the requests of a finding, and keeps some as examples.
+type findingRow struct {
 	count    int
 	rejected int // of these
 	longest  time.Duration
@@ -67,7 +67,7 @@ type found struct {
 }
 
 // add counts a request. It keeps the longest requests as examples, and the earliest among equals.
-func (f *found) add(q *request, took time.Duration, calls ...*call) {
+func (f *findingRow) add(q *request, took time.Duration, calls ...*call) {
 	f.count++
 	if q.code >= 400 || q.panicked {
 		f.rejected++

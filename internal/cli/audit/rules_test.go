@@ -188,7 +188,7 @@ func TestPassedOver(t *testing.T) {
 				t.Errorf("the report has the message of another webhook:\n%s", text.String())
 			}
 			if first := r.Findings[0].Examples[0].Code == 403; first != strings.Contains(text.String(), "rejected with 403 for another reason") {
-				t.Errorf("whether it was rejected:\n%s", text.String())
+				t.Errorf("the text says wrongly whether the request was rejected:\n%s", text.String())
 			}
 		})
 	}

@@ -78,7 +78,7 @@ func (s Source) stream(ctx context.Context, read *atomic.Int64) (io.Reader, func
 	}
 	var from io.Reader = in
 	if s.pipe {
-		from = newPatient(ctx, in)
+		from = newInterruptibleReader(ctx, in)
 	}
 	buffered := bufio.NewReaderSize(counter{from, read}, chunk)
 	if magic, _ := buffered.Peek(2); len(magic) < 2 || magic[0] != 0x1f || magic[1] != 0x8b {
@@ -127,8 +127,8 @@ func (c counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A patient is a reader that returns when ctx ends. The pending read is then abandoned.
-type patient struct {
+// An interruptibleReader is a reader that returns when ctx ends. The pending read is then abandoned.
+type interruptibleReader struct {
 	ctx  context.Context
 	next chan piece
 	rest []byte
@@ -140,8 +140,8 @@ type piece struct {
 	err  error
 }
 
-func newPatient(ctx context.Context, from io.Reader) *patient {
-	p := &patient{ctx: ctx, next: make(chan piece)}
+func newInterruptibleReader(ctx context.Context, from io.Reader) *interruptibleReader {
+	p := &interruptibleReader{ctx: ctx, next: make(chan piece)}
 	go func() {
 		for {
 			data := make([]byte, chunk/4)
@@ -159,7 +159,7 @@ func newPatient(ctx context.Context, from io.Reader) *patient {
 	return p
 }
 
-func (p *patient) Read(to []byte) (int, error) {
+func (p *interruptibleReader) Read(to []byte) (int, error) {
 	for len(p.rest) == 0 {
 		if p.err != nil {
 			return 0, p.err

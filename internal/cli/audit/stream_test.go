@@ -168,7 +168,7 @@ func TestBounds(t *testing.T) {
 		t.Errorf("the key that came every other time is lost: %v of %d", n, truth[7])
 	}
 	if tab.evicted == 0 {
-		t.Error("nothing is said of what was lost")
+		t.Error("the table does not count the removed rows")
 	}
 }
 
@@ -180,7 +180,7 @@ func TestSeen(t *testing.T) {
 		}
 	}
 	if !s.forgot {
-		t.Error("nothing is said of what was forgotten")
+		t.Error("forgot is false after keys were forgotten")
 	}
 }
 

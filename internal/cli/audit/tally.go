@@ -32,11 +32,11 @@ type tally struct {
 	hooks      *table[hook, mutatingRow]
 	validating *table[string, validatingRow]
 	notes      *table[noteKey, int]
-	slowest    struct{ mutating, validating layerRow }
+	slowest    struct{ mutating, validating latencyRow }
 
-	found   *table[foundKey, found]
+	found   *table[foundKey, findingRow]
 	objects *table[objectKey, objectRow]
-	fights  *table[fightKey, found]
+	fights  *table[fightKey, findingRow]
 
 	others                    others // webhooks that the report does not cover
 	outsideFirst, outsideLast time.Time
@@ -60,13 +60,13 @@ type validatingRow struct{ failedOpen, denied, failed, noDryRun int }
 
 type noteKey struct{ name, key string }
 
-// A layerRow counts the requests whose time in webhooks is recorded.
-type layerRow struct {
+// A latencyRow counts the requests whose time in webhooks of one type is recorded.
+type latencyRow struct {
 	requests int
 	longest  time.Duration
 }
 
-func (l *layerRow) add(d time.Duration) {
+func (l *latencyRow) add(d time.Duration) {
 	if d > 0 {
 		l.requests++
 		l.longest = max(l.longest, d)
@@ -80,9 +80,9 @@ func newTally(o Options) *tally {
 		hooks:      newTable[hook](mostHooks, func(r *mutatingRow) int { return r.calls }),
 		validating: newTable[string](mostHooks, func(r *validatingRow) int { return r.failedOpen + r.denied + r.failed + r.noDryRun }),
 		notes:      newTable[noteKey](mostNotes, func(n *int) int { return *n }),
-		found:      newTable[foundKey](mostFound, func(f *found) int { return f.count }),
+		found:      newTable[foundKey](mostFound, func(f *findingRow) int { return f.count }),
 		objects:    newTable[objectKey](mostObjects, func(r *objectRow) int { return 2*r.mutated + 1 }),
-		fights:     newTable[fightKey](mostFights, func(f *found) int { return f.count }),
+		fights:     newTable[fightKey](mostFights, func(f *findingRow) int { return f.count }),
 		seen:       newSeen(mostSeen),
 		seed:       maphash.MakeSeed(),
 	}

@@ -119,7 +119,7 @@ func TestAdmissionText(t *testing.T) {
 				t.Errorf("%s: (-want +got)\n%s", row.reason, diff)
 			}
 			if row.name == "secret" && a.Patch != nil {
-				t.Errorf("the patch tells: %s", a.Patch)
+				t.Errorf("the patch has a value of the Secret: %s", a.Patch)
 			}
 		})
 	}
@@ -214,7 +214,7 @@ func TestCallsWait(t *testing.T) {
 	rows := []struct {
 		name, timeout string
 		resume        bool
-		wait          bool // the call must wait until its timeout minus margin
+		wait          bool // the call must wait for a quarter of its timeout
 	}{
 		{"resumed", "10s", true, false},
 		{"not resumed", "1s", false, true},
@@ -240,9 +240,9 @@ func TestAdvertisedAddress(t *testing.T) {
 		{"a host and a port", "192.0.2.1:9443", "https://x", "192.0.2.1", "9443", ""},
 		{"any port", "laptop.example.com", "https://x", "laptop.example.com", "0", ""},
 		{"IPv6", "[2001:db8::1]", "https://x", "2001:db8::1", "0", ""},
-		{"a URL is none", "https://laptop.example.com", "https://x", "", "", "is not HOST or HOST:PORT"},
-		{"the address by which the cluster is called", "", "https://127.0.0.1:6443", "127.0.0.1", "0", ""},
-		{"a port of its own is not needed", "", "127.0.0.1", "127.0.0.1", "0", ""},
+		{"a URL is not an address", "https://laptop.example.com", "https://x", "", "", "is not HOST or HOST:PORT"},
+		{"the local address of the connection to the cluster", "", "https://127.0.0.1:6443", "127.0.0.1", "0", ""},
+		{"a server URL without a port", "", "127.0.0.1", "127.0.0.1", "0", ""},
 	}
 	for _, row := range rows {
 		host, port, err := advertisedAddress(row.advertise, row.server)
@@ -275,7 +275,7 @@ func TestOnlyOneDevCleansUpAState(t *testing.T) {
 		t.Fatalf("%v, %v", left, err)
 	}
 	if again, err := abandoned(); err != nil || len(again) > 0 {
-		t.Errorf("two take care of it: %v, %v", again, err)
+		t.Errorf("two devs clean up the same state: %v, %v", again, err)
 	}
 	if err := errors.Join(left[0].remove(), mine.remove(), mine.remove()); err != nil {
 		t.Error(err)

@@ -65,7 +65,7 @@ func clusterID(ctx context.Context, config *rest.Config) string {
 	return string(namespace.UID)
 }
 
-// A cleanup is what to do with the state file of a dev that has ended without removing its registrations.
+// A cleanup is the action for the state file of a dev that has ended without removing its registrations.
 type cleanup int
 
 const (

@@ -144,7 +144,7 @@ func TestExplain(t *testing.T) {
 		{name: "authorizer, Fail and an error", reason: "it may be rejected", object: aPod, ask: Ask{User: jane},
 			hooks: one(conditions(scope, `object.metadata.labels.x == "y"`)), want: []string{"m.example.com: unknown by MatchCondition"}},
 		{name: "allowed", reason: "by a flag", hooks: one(conditions(scope)), object: aPod, ask: Ask{User: jane}, allow: []string{"get:pods"}, want: []string{"m.example.com: yes by Matches"}},
-		{name: "not allowed", reason: "all else they may not", hooks: one(conditions(scope)), object: aPod, ask: Ask{User: jane}, allow: []string{"*:pods.apps"}, want: []string{"m.example.com: no by MatchCondition"}},
+		{name: "not allowed", reason: "the user has no other permissions", hooks: one(conditions(scope)), object: aPod, ask: Ask{User: jane}, allow: []string{"*:pods.apps"}, want: []string{"m.example.com: no by MatchCondition"}},
 		{name: "error under Fail", reason: "later webhooks are not called", hooks: both(conditions(`object.metadata.labels.x == "y"`)), object: aPod, want: []string{
 			`m.example.com: no by MatchCondition: condition "c0" cannot be evaluated: expression 'object.metadata.labels.x == "y"' resulted in error: no such key: x (rejects)`,
 			`rejected by "m.example.com" before validating webhooks with 403`}},
@@ -161,7 +161,7 @@ func TestExplain(t *testing.T) {
 		{name: "static manifests", reason: "they come first, and are called for configurations", object: strings.ReplaceAll(one(""), "\n---", ""),
 			hooks: one("") + "---" + configuration("Mutating", "z.static.k8s.io", "z.example.com", ""),
 			want:  []string{"z.example.com: yes by Matches", "m.example.com: no by Resource: no webhook is called for a MutatingWebhookConfiguration"}},
-		{name: "virtual", reason: "Kubernetes 1.36 asks", hooks: one(""), object: `{apiVersion: authentication.k8s.io/v1, kind: TokenReview, spec: {token: x}}`,
+		{name: "virtual", reason: "Kubernetes 1.36 calls webhooks for it", hooks: one(""), object: `{apiVersion: authentication.k8s.io/v1, kind: TokenReview, spec: {token: x}}`,
 			want: []string{"m.example.com: yes by Matches", "from Kubernetes 1.37 on, no webhook is called for a TokenReview: explain that with --kubernetes 1.37"}},
 		{name: "virtual, newer", reason: "Kubernetes 1.37 does not", hooks: one(""), object: `{apiVersion: authentication.k8s.io/v1, kind: TokenReview, spec: {token: x}}`, kubernetes: "1.37",
 			want: []string{"m.example.com: no by Resource: since Kubernetes 1.37 no webhook is called for a TokenReview"}},

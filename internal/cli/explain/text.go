@@ -291,7 +291,7 @@ func (t *text) detail(w *Webhook) {
 		t.wrap("  ", strings.TrimSuffix("reinvocationPolicy "+r.Policy+": "+r.String(), ": "))
 	}
 	if len(w.DependsOn) > 0 {
-		t.wrap("  ", "sees the object after the changes of "+list(w.DependsOn, "and"))
+		t.wrap("  ", "called with the object as changed by "+list(w.DependsOn, "and"))
 	}
 }
 

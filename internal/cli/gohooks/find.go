@@ -213,7 +213,7 @@ import (
 	hooks %q
 )
 
-func find(_ context.Context, _ string, f *found) error {
+func find(_ context.Context, _ string, f *hookList) error {
 	return errors.Join(
 %s	)
 }
@@ -235,7 +235,7 @@ import (
 	hooks %q
 )
 
-func find(ctx context.Context, kubeconfig string, f *found) error {
+func find(ctx context.Context, kubeconfig string, f *hookList) error {
 	var config *rest.Config
 	if kubeconfig != "" {
 		var err error

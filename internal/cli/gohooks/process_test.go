@@ -199,7 +199,7 @@ func TestProcesses(t *testing.T) {
 		}
 		defer process.Close()
 		if !bytes.Equal(process.CA, ca.Bundle) || bytes.Equal(process.CA, p.CA()) {
-			t.Error("not the CA that was given")
+			t.Error("the process does not use the CA of the options")
 		}
 		c := client(process)
 		c.Transport.(*http.Transport).TLSClientConfig.ServerName = "hooks.example.com"

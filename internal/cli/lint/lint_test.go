@@ -139,7 +139,7 @@ func TestSARIF(t *testing.T) {
 		t.Errorf("%d results, %d suppressed", len(run.Results), suppressed)
 	}
 	if strings.Contains(text.String(), "null") {
-		t.Error("the standard knows no null")
+		t.Error("SARIF does not allow null here")
 	}
 }
 

@@ -32,7 +32,7 @@ func parse(file string, text []byte) ([]*Object, error) {
 	if documents := jsonDocuments(text); documents != nil {
 		return parseJSON(file, documents)
 	}
-	var p parsing
+	var p fileParser
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	for {
 		var document yaml.Node
@@ -79,14 +79,14 @@ func (o *Object) at(err error) error {
 	return fmt.Errorf("%s: %s", where, message)
 }
 
-// A parsing collects the objects of a file.
-type parsing struct {
+// A fileParser collects the objects of a file.
+type fileParser struct {
 	all  []*Object
 	none error // for the first document that is not an object, preferably one that looks like an object
 }
 
 // add adds a document. A document without fields has no JSON.
-func (p *parsing) add(o *Object) error {
+func (p *fileParser) add(o *Object) error {
 	if missing := o.missing(); missing != nil {
 		var none noObject
 		if alike := alike(o.JSON); p.none == nil || alike && errors.As(p.none, &none) && !none.alike {
@@ -138,7 +138,7 @@ func jsonDocuments(text []byte) (all []document) {
 }
 
 func parseJSON(file string, documents []document) ([]*Object, error) {
-	var p parsing
+	var p fileParser
 	for _, d := range documents {
 		o := &Object{File: file, Line: d.line, node: linesOf(d)}
 		if d.text[0] == '{' {

@@ -27,8 +27,8 @@ const MaxFile = 64 << 20
 // In a folder, Read skips files without objects and kustomize patches, and reports them to note. A file that looks like
 // an object with a mistake is an error. A file that is named itself is always read.
 func Read(ctx context.Context, paths []string, stdin io.Reader, note func(format string, args ...any)) ([]*Object, error) {
-	r, err := Await(ctx, func() (*reading, error) {
-		r := &reading{stdin: stdin}
+	r, err := Await(ctx, func() (*pathReader, error) {
+		r := &pathReader{stdin: stdin}
 		for _, path := range paths {
 			if err := r.path(path); err != nil {
 				return nil, err
@@ -66,14 +66,14 @@ func Await[T any](ctx context.Context, get func() (T, error)) (T, error) {
 	}
 }
 
-// A reading collects the objects of all files.
-type reading struct {
+// A pathReader collects the objects of all files.
+type pathReader struct {
 	stdin io.Reader
 	all   []*Object
 	left  []string
 }
 
-func (r *reading) path(path string) error {
+func (r *pathReader) path(path string) error {
 	if path == "-" {
 		return r.file(path, false)
 	}
@@ -106,7 +106,7 @@ func (r *reading) path(path string) error {
 }
 
 // file reads one file, which was named or found in a folder.
-func (r *reading) file(file string, found bool) error {
+func (r *pathReader) file(file string, found bool) error {
 	text, err := readFile(file, r.stdin)
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ type line struct {
 	Parts []part
 }
 
-// A part is a piece of a line that is marked if it differs.
+// A part is a piece of a line. It is marked if it differs from the other side.
 type part struct {
 	Text    string
 	Changed bool

@@ -137,7 +137,7 @@ type Cell struct {
 // A Tone selects the colour of a cell.
 type Tone int
 
-// The tones.
+// The values of Tone.
 const (
 	Plain Tone = iota
 	Good

@@ -132,7 +132,7 @@ func newView(p *Page) *view {
 		f.Classes = append(laws.classes(i), webhooks.classes(i)...)
 		v.Findings = append(v.Findings, f)
 	}
-	for _, by := range []*filtering{laws, webhooks} {
+	for _, by := range []*findingFilter{laws, webhooks} {
 		if len(by.filter.Options) > 1 {
 			v.Filters = append(v.Filters, by.filter)
 		}
@@ -273,15 +273,15 @@ func stepOf(s *Step) step {
 	return shown
 }
 
-// A filtering is a filter and the option number of each finding.
-type filtering struct {
+// A findingFilter is a filter and the option number of each finding.
+type findingFilter struct {
 	filter  filter
 	numbers [][]int
 }
 
 // filterBy numbers the names of findings in order of appearance. Option 0 selects all findings.
-func filterBy(id, title string, findings []Finding, names func(*Finding) []string) *filtering {
-	by := &filtering{filter: filter{ID: id, Name: id, Title: textutil.Visible(title)}, numbers: make([][]int, len(findings))}
+func filterBy(id, title string, findings []Finding, names func(*Finding) []string) *findingFilter {
+	by := &findingFilter{filter: filter{ID: id, Name: id, Title: textutil.Visible(title)}, numbers: make([][]int, len(findings))}
 	known := map[string]int{}
 	for i := range findings {
 		for _, name := range names(&findings[i]) {
@@ -307,7 +307,7 @@ func filterBy(id, title string, findings []Finding, names func(*Finding) []strin
 	return by
 }
 
-func (by *filtering) classes(i int) (classes []string) {
+func (by *findingFilter) classes(i int) (classes []string) {
 	for _, n := range by.numbers[i] {
 		classes = append(classes, by.filter.ID+"-"+strconv.Itoa(n))
 	}
@@ -315,7 +315,7 @@ func (by *filtering) classes(i int) (classes []string) {
 }
 
 // pairsWithout returns the pairs of options that no finding has.
-func pairsWithout(laws, webhooks *filtering, findings int) (pairs []nothing) {
+func pairsWithout(laws, webhooks *findingFilter, findings int) (pairs []nothing) {
 	there := map[[2]int]bool{}
 	for i := range findings {
 		for _, l := range laws.numbers[i] {

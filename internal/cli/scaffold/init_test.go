@@ -120,7 +120,7 @@ func TestAddRefuses(t *testing.T) {
 				t.Errorf("got %v, want %s: %s", err, row.want, row.reason)
 			}
 			if after := folder(t); after != before {
-				t.Errorf("it is not as it was:\n%s", after)
+				t.Errorf("the project has changed:\n%s", after)
 			}
 		})
 	}
@@ -194,7 +194,7 @@ func TestOwnTypes(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", row.reason, got, row.want)
 		}
 		if name := p.Hooks[0].CRD; name != row.definition+row.want {
-			t.Errorf("%s: the test reads %q", row.reason, name)
+			t.Errorf("%s: the generated test reads the wrong file %q", row.reason, name)
 		}
 	}
 }
@@ -244,7 +244,7 @@ func TestInitHere(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after, err := os.Stat("."); err != nil || !os.SameFile(before, after) {
-		t.Errorf("the folder is another one: %v", err)
+		t.Errorf("the folder was replaced by another one: %v", err)
 	}
 	for _, name := range []string{"go.mod", ".admitkit.yaml", hooksFile} {
 		if _, err := os.Stat(name); err != nil {

@@ -62,7 +62,8 @@ func printableOrSpace(c rune) rune {
 	return ' '
 }
 
-// Part is Step for work of known size.
+// Part sets the text of the progress line, after a bar and the percentage of done in total. If total is not positive, it
+// is Step.
 func (p *Progress) Part(done, total int64, format string, args ...any) {
 	if total <= 0 {
 		p.Step(format, args...)

@@ -137,7 +137,7 @@ func TestOutputsWrite(t *testing.T) {
 	}
 	out.Reset()
 	if err := o.Write(s, failing); err == nil || out.Len() > 0 {
-		t.Errorf("a form that fails: %v, %q", err, out)
+		t.Errorf("an output format that fails: %v, %q", err, out)
 	}
 	if file, _ := os.ReadFile("a.json"); string(file) != "json" {
 		t.Errorf("the file is %q now", file)
@@ -243,7 +243,7 @@ func TestWriteFileToWhereItPrints(t *testing.T) {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(name); err != nil || string(text) != "text\njson\n" {
-		t.Errorf("it holds %q, %v", text, err)
+		t.Errorf("the file contains %q, %v", text, err)
 	}
 }
 

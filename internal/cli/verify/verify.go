@@ -195,7 +195,7 @@ func excludedLaws(only, without []string) ([]idempotence.Law, error) {
 	return out, nil
 }
 
-// Write writes the results in a form.
+// Write writes the results in an output format: text, json, junit or html.
 func (r *Result) Write(form string, w io.Writer, p screen.Painter) error {
 	if form == "text" {
 		return r.Report.WriteText(w, p.On)

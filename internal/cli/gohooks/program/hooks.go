@@ -8,7 +8,7 @@ import (
 )
 
 // find stands for the one that is generated for a package, which calls the same methods.
-func find(_ context.Context, _ string, f *found) error {
+func find(_ context.Context, _ string, f *hookList) error {
 	return errors.Join(
 		f.all(nil, errors.New("there is no package")),
 		f.result("Function")(nil, nil),

@@ -88,7 +88,7 @@ func answerRequest(in *bufio.Reader, out io.Writer) error {
 	}
 	ctx, stop := context.WithCancel(logr.NewContext(context.Background(), logger))
 	defer stop()
-	var found found
+	var found hookList
 	if err == nil {
 		kubeconfig := ""
 		if req.Serve != nil {
@@ -158,7 +158,7 @@ func fieldErrors(err error) []fieldError {
 }
 
 // run serves the hooks until standard input ends.
-func run(ctx context.Context, stop func(), in io.Reader, out io.Writer, s *serve, found *found) error {
+func run(ctx context.Context, stop func(), in io.Reader, out io.Writer, s *serve, found *hookList) error {
 	cert, err := tls.X509KeyPair([]byte(s.Cert), []byte(s.Key))
 	if err != nil {
 		return err
@@ -218,7 +218,7 @@ func run(ctx context.Context, stop func(), in io.Reader, out io.Writer, s *serve
 const syncTimeout = 30 * time.Second
 
 // waitReady waits until the caches of the hooks have synced.
-func (f *found) waitReady(ctx context.Context) error {
+func (f *hookList) waitReady(ctx context.Context) error {
 	if f.ready == nil {
 		return nil
 	}
@@ -239,8 +239,8 @@ func (f *found) waitReady(ctx context.Context) error {
 	}
 }
 
-// found is the list of hooks, in the order in which the generated file adds them.
-type found struct {
+// A hookList has the hooks, in the order in which the generated file adds them.
+type hookList struct {
 	hooks []*webhook.Hook
 	names []named
 
@@ -250,9 +250,9 @@ type found struct {
 	rules map[string][]rbacv1.PolicyRule
 }
 
-func (f *found) answer() answer { return answer{Hooks: f.names, Deps: f.deps, Rules: f.rules} }
+func (f *hookList) answer() answer { return answer{Hooks: f.names, Deps: f.deps, Rules: f.rules} }
 
-func (f *found) add(symbol string, h *webhook.Hook, err error) error {
+func (f *hookList) add(symbol string, h *webhook.Hook, err error) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %w", symbol, err)
@@ -265,12 +265,12 @@ func (f *found) add(symbol string, h *webhook.Hook, err error) error {
 }
 
 // result returns a function that adds the hook that the function symbol returned.
-func (f *found) result(symbol string) func(*webhook.Hook, error) error {
+func (f *hookList) result(symbol string) func(*webhook.Hook, error) error {
 	return func(h *webhook.Hook, err error) error { return f.add(symbol, h, err) }
 }
 
 // all adds the hooks that the function Hooks returns.
-func (f *found) all(hooks []*webhook.Hook, err error) error {
+func (f *hookList) all(hooks []*webhook.Hook, err error) error {
 	if err != nil {
 		return fmt.Errorf("Hooks: %w", err)
 	}
@@ -282,7 +282,7 @@ func (f *found) all(hooks []*webhook.Hook, err error) error {
 }
 
 // variable adds the value of a variable if it is a hook.
-func (f *found) variable(symbol string, value any) error {
+func (f *hookList) variable(symbol string, value any) error {
 	if h, ok := value.(*webhook.Hook); ok {
 		return f.add(symbol, h, nil)
 	}
