@@ -12,12 +12,11 @@ import (
 	shapes "github.com/admitkit/admitkit/internal/shape"
 )
 
-// An Original is a JSON document together with where in it the values lie that one Go type names. It
-// decodes the document and later compares the value with it without reading the document again. That
-// costs little more than half of [Diff], and much less for a type that names a few members only (see
-// BenchmarkOriginal of pkg/patch).
+// An Original is a JSON document and the positions of the values in it that have a field in a Go type. It decodes the
+// document, and later compares a value with it without reading the document again. This costs little more than half of
+// [Diff], and much less for a type with few fields (see BenchmarkOriginal of pkg/patch).
 //
-// The zero value is ready. An Original serves one document after the other and reuses its memory. It is
+// The zero value is ready for use. An Original can be used for one document after another, and reuses its memory. It is
 // not safe for concurrent use.
 type Original struct {
 	raw     []byte

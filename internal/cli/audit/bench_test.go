@@ -19,7 +19,7 @@ func BenchmarkRun(b *testing.B) {
 			var log bytes.Buffer
 			for i := range 5000 {
 				if i%c.every == 0 {
-					log.WriteString(event{ID: fmt.Sprint("w", i), Name: fmt.Sprint("o", i%100), Calls: []recorded{
+					log.WriteString(event{ID: fmt.Sprint("w", i), Name: fmt.Sprint("o", i%100), Calls: []recordedCall{
 						{Hook: "a.example.com", Mutated: true, Patch: `[{"op":"add","path":"/metadata/labels/x","value":"y"}]`}, {Hook: "b.example.com"},
 					}}.line())
 				} else {

@@ -17,13 +17,13 @@ type event struct {
 	Resource, Namespace, Name                  string
 	Code                                       int
 	Second                                     int // since the beginning of the log
-	Calls                                      []recorded
+	Calls                                      []recordedCall
 	Annotations                                map[string]string
 	Object                                     string // requestObject
 }
 
-// A recorded is a call of a mutating webhook in an event.
-type recorded struct {
+// A recordedCall is a call of a mutating webhook in an event.
+type recordedCall struct {
 	Round      int
 	Hook       string // its configuration is "c"
 	Mutated    bool

@@ -9,7 +9,7 @@ import (
 
 // TestIncomplete checks that a report without findings is incomplete if skipped lines may have been events.
 func TestIncomplete(t *testing.T) {
-	good := event{ID: "x", Calls: []recorded{{Hook: "a.example.com"}}}.line()
+	good := event{ID: "x", Calls: []recordedCall{{Hook: "a.example.com"}}}.line()
 	for _, c := range []struct{ reason, log, want string }{
 		{"all was read", good, ""},
 		{"the API server is still writing", good + good[:50], ""},
@@ -31,13 +31,13 @@ func TestIncomplete(t *testing.T) {
 
 // TestUnreadAnnotations checks that malformed annotations of the API server are counted.
 func TestUnreadAnnotations(t *testing.T) {
-	call := []recorded{{Hook: "a.example.com"}}
+	call := []recordedCall{{Hook: "a.example.com"}}
 	for _, c := range []struct {
 		reason string
 		event  event
 		want   int
 	}{
-		{"well-formed annotations", event{ID: "x", Calls: []recorded{{Hook: "a.example.com", Mutated: true, Patch: setA}}}, 0},
+		{"well-formed annotations", event{ID: "x", Calls: []recordedCall{{Hook: "a.example.com", Mutated: true, Patch: setA}}}, 0},
 		{"a patch that is not JSON", event{ID: "x", Calls: call, Annotations: map[string]string{patchPrefix + "round_0_index_0": `{"patch":[`}}, 1},
 		{"a patch that is not a list", event{ID: "x", Calls: call, Annotations: map[string]string{patchPrefix + "round_0_index_0": `{"patch":7}`}}, 1},
 		{"a patch without a call", event{ID: "x", Calls: call, Annotations: map[string]string{patchPrefix + "round_0_index_7": `{"patch":[]}`}}, 1},

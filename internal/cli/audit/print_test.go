@@ -22,7 +22,7 @@ func colourful(t *testing.T) *Report {
 		log.WriteString(randomEvent(r, i).line())
 	}
 	long := "a-webhook-with-a-very-long-name.of-a-project.with-a-long-domain.example.com"
-	log.WriteString(event{ID: "long", Code: 500, User: "eve\x1b[2J\n\u202ereversed", Message: `admission webhook "` + long + `" denied the request: ` + strings.Repeat("no ", 200), Calls: []recorded{{Hook: long, FailedOpen: true}}}.line())
+	log.WriteString(event{ID: "long", Code: 500, User: "eve\x1b[2J\n\u202ereversed", Message: `admission webhook "` + long + `" denied the request: ` + strings.Repeat("no ", 200), Calls: []recordedCall{{Hook: long, FailedOpen: true}}}.line())
 	log.WriteString("nonsense\n")
 	return read(t, Options{Top: 5, Slow: 1, Again: 2}, log.String())
 }

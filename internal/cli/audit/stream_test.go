@@ -35,7 +35,7 @@ func randomEvent(r *rand.Rand, id int) event {
 		e.Message = []string{denial, failure, badRemove, "no"}[r.IntN(4)]
 	}
 	for range r.IntN(5) {
-		c := recorded{Round: r.IntN(2), Hook: []string{"a.example.com", "b.example.com", "c.example.com"}[r.IntN(3)], Mutated: r.IntN(2) == 0, FailedOpen: r.IntN(8) == 0}
+		c := recordedCall{Round: r.IntN(2), Hook: []string{"a.example.com", "b.example.com", "c.example.com"}[r.IntN(3)], Mutated: r.IntN(2) == 0, FailedOpen: r.IntN(8) == 0}
 		if e.Level == "Request" {
 			c.Patch = []string{"", setA, setB, addX, fmt.Sprintf(`[{"op":"add","path":"/data/n","value":"%d"}]`, r.IntN(30))}[r.IntN(5)]
 		}
@@ -116,7 +116,7 @@ func TestMemory(t *testing.T) {
 		r := reader{tally: tally, progress: noProgress}
 		log := &endless{n: n, event: func(i int) event {
 			a, b := fmt.Sprintf("a%d.example.com", i), fmt.Sprintf("b%d.example.com", i)
-			return event{ID: fmt.Sprint(i), Name: fmt.Sprint("o", i), User: fmt.Sprint("u", i), Verb: "patch", Object: `{"data":{}}`, Calls: []recorded{
+			return event{ID: fmt.Sprint(i), Name: fmt.Sprint("o", i), User: fmt.Sprint("u", i), Verb: "patch", Object: `{"data":{}}`, Calls: []recordedCall{
 				{Hook: a, Mutated: true, Patch: setA}, {Hook: b, Mutated: true, Patch: setB, FailedOpen: true}, {Round: 1, Hook: a, Mutated: true, Patch: setA},
 			}, Annotations: map[string]string{
 				fmt.Sprintf("v%d.example.com/rule", i): "x", openValidatingPrefix + "round_0_index_0": fmt.Sprintf("w%d.example.com", i),
@@ -186,7 +186,7 @@ func TestSeen(t *testing.T) {
 
 // TestLines reads lines that are not events.
 func TestLines(t *testing.T) {
-	good := event{ID: "x", Calls: []recorded{{Hook: "a.example.com"}}}.line()
+	good := event{ID: "x", Calls: []recordedCall{{Hook: "a.example.com"}}}.line()
 	long := strings.Repeat("x", longest+1)
 	for _, c := range []struct {
 		reason, log string
@@ -234,7 +234,7 @@ func TestNothing(t *testing.T) {
 		{"the old format", `2026-11-22T10:00:00Z AUDIT: id="x" ip="192.0.2.1"` + "\n", defaults(), "no audit event in log (1 line)", "--audit-log-format=json"},
 		{"the end of requests is not logged", event{ID: "x", Stage: "RequestReceived"}.line(), defaults(), "1 audit event, but none of the stage ResponseComplete", "omitStages"},
 		{"another time", event{ID: "x"}.line(), Options{Top: 1, Slow: 1, Again: 2, Since: beginning.Add(time.Hour)}, "no request in the selected time: the log has requests from 2026-11-22T10:00:00Z to 2026-11-22T10:00:00Z", ""},
-		{"another webhook", event{ID: "x", Calls: []recorded{{Hook: "a.example.com"}}}.line(), Options{Top: 1, Slow: 1, Again: 2, Webhooks: []string{"b"}}, "no record of b in 1 request", "a.example.com"},
+		{"another webhook", event{ID: "x", Calls: []recordedCall{{Hook: "a.example.com"}}}.line(), Options{Top: 1, Slow: 1, Again: 2, Webhooks: []string{"b"}}, "no record of b in 1 request", "a.example.com"},
 		{"no webhook at all", event{ID: "x"}.line(), Options{Top: 1, Slow: 1, Again: 2, Webhooks: []string{"b"}}, "no record of b in 1 request", "the log has no webhook"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
@@ -249,11 +249,11 @@ func TestNothing(t *testing.T) {
 // TestSources reads compressed, truncated and missing files.
 func TestSources(t *testing.T) {
 	dir := t.TempDir()
-	line := event{ID: "x", Calls: []recorded{{Hook: "a.example.com"}}}.line()
+	line := event{ID: "x", Calls: []recordedCall{{Hook: "a.example.com"}}}.line()
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	for i := range 2000 {
-		if _, err := io.WriteString(z, event{ID: fmt.Sprint(i), Calls: []recorded{{Hook: "a.example.com"}}}.line()); err != nil {
+		if _, err := io.WriteString(z, event{ID: fmt.Sprint(i), Calls: []recordedCall{{Hook: "a.example.com"}}}.line()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -348,7 +348,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// FuzzLine checks that the report of any lines can be written in each form.
+// FuzzLine checks that the report on any lines can be written in each output format.
 func FuzzLine(f *testing.F) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for i := range 20 {
@@ -357,7 +357,7 @@ func FuzzLine(f *testing.F) {
 	f.Add([]byte("nonsense\n\x00{}"))
 	f.Add([]byte(`{"kind":"EventList","apiVersion":"audit.k8s.io/v1","items":[{"annotations":{"a/b":1}}]}`))
 	f.Fuzz(func(t *testing.T, log []byte) {
-		log = append(log, "\n"+event{ID: "x", Calls: []recorded{{Hook: "a.example.com", Mutated: true, Patch: setA}}}.line()...)
+		log = append(log, "\n"+event{ID: "x", Calls: []recordedCall{{Hook: "a.example.com", Mutated: true, Patch: setA}}}.line()...)
 		report, err := Run(t.Context(), []Source{textSource("log", bytes.NewReader(log))}, Options{Top: 3, Slow: 1, Again: 2}, noProgress)
 		if err != nil {
 			t.Fatal(err)

@@ -118,9 +118,9 @@ func (w *World) refused(err error) error {
 	slices.Sort(wheres)
 	slices.Sort(files)
 	if len(wheres) == 0 {
-		return problem.New("an API server would reject this: %w", err)
+		return problem.New("an API server would reject this configuration: %w", err)
 	}
-	return problem.New("%s: an API server would reject this: %w", strings.Join(wheres, ", "), err).Hint("admitkit lint %s", strings.Join(slices.Compact(files), " "))
+	return problem.New("%s: an API server would reject this configuration: %w", strings.Join(wheres, ", "), err).Hint("admitkit lint %s", strings.Join(slices.Compact(files), " "))
 }
 
 func (w *World) options(namespaces map[string]map[string]string) chain.Options {

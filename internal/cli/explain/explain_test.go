@@ -432,7 +432,7 @@ func TestBroken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Explain(t.Context(), read(t, aPod), Ask{}); err == nil || !strings.Contains(err.Error(), ": an API server would reject this: mutating[a].webhooks[0].matchConditions[0].expression") {
+	if _, err := w.Explain(t.Context(), read(t, aPod), Ask{}); err == nil || !strings.Contains(err.Error(), ": an API server would reject this configuration: mutating[a].webhooks[0].matchConditions[0].expression") {
 		t.Error(err)
 	}
 	clear(w.whence) // as if it were from a cluster

@@ -82,9 +82,9 @@ func (o *Options) check() error {
 	case len(o.Configurations) == 0 && !o.Cluster:
 		return problem.New("there are no webhook configurations").Hint("--cluster, for those of the current kubeconfig's cluster").Hint("--webhook-configuration FILE|DIR")
 	case o.User == "" && len(o.Groups) > 0:
-		return problem.New("--group without --user").Hint("--user NAME")
+		return problem.New("--group needs --user").Hint("--user NAME")
 	case o.User == "" && (o.UID != nil || len(o.Extra) > 0):
-		return problem.New("--user-uid or --user-extra without --user").Hint("--user NAME")
+		return problem.New("--user-uid and --user-extra need --user").Hint("--user NAME")
 	}
 	if o.User != "" {
 		o.Ask.User = &User{Name: o.User, Groups: o.Groups, UID: o.UID}

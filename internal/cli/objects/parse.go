@@ -106,10 +106,10 @@ func root(document *yaml.Node) *yaml.Node {
 	return document
 }
 
-// A document is one of a JSON file.
+// A document is one JSON document of a file that may have several.
 type document struct {
 	text []byte
-	line int // first line
+	line int // first line of the document in the file, from 1
 }
 
 // jsonDocuments splits a JSON file into its documents. It returns nil for other files. A YAML parser cannot read all

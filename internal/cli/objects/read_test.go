@@ -298,7 +298,7 @@ func TestReadHints(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that each file is either objects with a line or an error.
+// FuzzParse checks that the result for each file is an error, or objects with line numbers.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(two))
 	f.Add([]byte("a: &a\n  b: *a\n"))

@@ -26,7 +26,7 @@ func (r *runner) refused(g *given) error {
 		}
 		engine, err := chain.New(alone, chain.Options{})
 		if err != nil {
-			return problem.New("%s: an API server would reject this: %w", c.Where(), err).Hint("admitkit lint %s", textutil.ShellQuote(c.File))
+			return problem.New("%s: an API server would reject this configuration: %w", c.Where(), err).Hint("admitkit lint %s", textutil.ShellQuote(c.File))
 		}
 		_ = engine.Close() // it has no connections
 	}

@@ -190,7 +190,7 @@ func excludedLaws(only, without []string) ([]idempotence.Law, error) {
 		}
 	}
 	if len(out) == len(idempotence.Laws) {
-		return nil, problem.New("no law is left to test")
+		return nil, problem.New("--law and --without leave no law to test")
 	}
 	return out, nil
 }
