@@ -80,7 +80,7 @@ admitkit dev --cluster --context staging --advertise 192.0.2.7:9443`,
 	}
 	f := c.Flags()
 	f.StringVarP(&output, "output", "o", "text", "output format: text or json")
-	f.StringArrayVar(&o.Apply, "apply", nil, "file or folder of objects to create or update in the API server before the first call; can be repeated")
+	f.StringArrayVar(&o.Apply, "apply", nil, "file or folder of objects to create or update in the API server when dev starts; can be repeated")
 	f.StringVar(&o.URL, "url", "", "http or https URL of a webhook that is already running")
 	f.StringArrayVar(&o.Files, "webhook-configuration", nil, "file with the webhook configuration for --url; can be repeated")
 	f.StringVar(&o.CAFile, "ca-file", "", "PEM file with the CA certificates of the webhook at --url")
