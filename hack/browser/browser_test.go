@@ -274,6 +274,23 @@ func TestPageFitsOnAPhone(t *testing.T) {
 	}
 }
 
+// No table of a report needs a horizontal scroll bar, neither on a phone nor on a desktop.
+func TestTablesAreNotCutOff(t *testing.T) {
+	file := write(t, broken(t))
+	for _, width := range []int64{390, 1280} {
+		b := open(t, file, width, 844, "light")
+		ask[int](b, `document.querySelectorAll("details").forEach(d => d.open = true), 0`)
+		if n := ask[int](b, `document.querySelectorAll("table").length`); n < 2 {
+			t.Errorf("the report has only %d tables", n)
+		}
+		cut := ask[[]string](b, `[...document.querySelectorAll(".scroll:has(table)")].filter(e => e.scrollWidth > e.clientWidth).map(e => e.innerText.slice(0, 60))`)
+		if len(cut) > 0 {
+			t.Errorf("at a width of %d, tables are cut off: %q", width, cut)
+		}
+		b.shot(fmt.Sprintf("real-%d", width))
+	}
+}
+
 const tooWide = `[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > 361 && !e.parentNode.closest(".scroll"))
 	.map(e => e.tagName + "." + e.className).slice(0, 8).join(" ")`
 

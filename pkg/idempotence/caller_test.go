@@ -142,7 +142,7 @@ func TestCauseNamesTheServersFailure(t *testing.T) {
 		cause, note string
 	}{
 		{"a panic", func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, "The server closed the connection without a response, which usually means that its handler panicked: ", ", because the connection broke: see L2"},
-		{"an error", func(w http.ResponseWriter) { http.Error(w, "KeyError", http.StatusInternalServerError) }, "The server answered with HTTP 500, which usually means that its handler failed", ""},
+		{"an error", func(w http.ResponseWriter) { http.Error(w, "KeyError", http.StatusInternalServerError) }, "The server answered with HTTP 500, which usually means that its handler returned an error or panicked", ""},
 		{"a proxy", func(w http.ResponseWriter) { http.Error(w, "no upstream", http.StatusBadGateway) }, "HTTP 502 usually comes from a proxy in front of the webhook", ""},
 		{"too many calls", func(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) }, "HTTP 503 usually comes from a proxy in front of the webhook", ""},
 		{"none of these", func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotImplemented) }, explain(L2, "fails").cause, ""},

@@ -103,7 +103,7 @@ var lawL2 = description{
 	statement: "an object that is allowed once is allowed again, and no valid object makes the webhook fail",
 	explanation: explanation{
 		requests: []string{"the object", "the result of the first call"},
-		fix:      "Handle every valid object: no labels, no annotations, no name (generateName), no containers with limits. Recover from panics.",
+		fix:      "Handle every valid object: no labels, no annotations, no name (generateName), no containers with limits.",
 	},
 	modes: map[FailureMode]explanation{
 		FailureServerError: {
@@ -164,7 +164,7 @@ var lawL4a = description{
 		},
 		FailureServerError: {
 			cause: "The webhook assumes that its parts are as it added them, and reads an entry, a field or an index that another party has removed.",
-			fix:   "Check that a part exists and is complete before you read it. Recover from panics.",
+			fix:   "Check that a part exists and is complete before you read it.",
 		},
 		FailureDenied: {
 			cause: "A check that is meant for the user's fields rejects fields that the webhook has set itself.",
@@ -191,6 +191,10 @@ var lawL4b = description{
 		FailureDecidesDifferently: {
 			cause: "A check sees only what was there at the first call, or only what was added later.",
 		},
+		FailureServerError: {
+			cause: "The webhook can handle the addition only before its first call, or only after it.",
+			fix:   "Check that a part exists and is complete before you read it.",
+		},
 	},
 }
 
@@ -211,7 +215,7 @@ var lawL5 = description{
 		},
 		FailureServerError: {
 			cause: "The webhook assumes that an existing part is its own and complete.",
-			fix:   "Check that a part exists and is complete before you read it. Recover from panics.",
+			fix:   "Check that a part exists and is complete before you read it.",
 		},
 		FailureDenied: {
 			cause: "A check that is meant for the user's fields rejects fields that the webhook has set itself.",
@@ -254,7 +258,7 @@ var lawL6 = description{
 		FailureServerError: {
 			requests: []string{"the update"},
 			cause:    "The webhook relies on fields that only a new object has, or on an old object that the request lacks.",
-			fix:      "Handle every update that the API server accepts, also of an object that is older than the webhook. Recover from panics.",
+			fix:      "Handle every update that the API server accepts, also of an object that is older than the webhook.",
 		},
 		FailureDenied: {
 			cause: "A check that is meant for new objects rejects fields that the webhook or the API server has set.",

@@ -34,7 +34,8 @@ func violation(k *laws.Checker, f *laws.Finding) *Violation {
 		v.Cause, v.Fix = update.cause, update.fix
 	}
 	if v.FailureMode == FailureServerError {
-		v.Cause = howItFailed(f.Outcomes) + v.Cause
+		sign, fix := howItFailed(f.Outcomes)
+		v.Cause, v.Fix = sign+v.Cause, v.Fix+fix
 	}
 	for i, o := range f.Outcomes {
 		for _, a := range o.Calls {
@@ -59,21 +60,21 @@ func exchangeOf(e *session.Exchange) Exchange {
 		Status: e.Status, Response: e.Response, Patch: e.Patch, Outcome: e.Outcome, broke: e.Broke}
 }
 
-// howItFailed describes what the server did instead of responding, or returns "".
-func howItFailed(outcomes []*session.Outcome) string {
+// howItFailed describes what the server did instead of responding, and how to mend that. Both may be empty.
+func howItFailed(outcomes []*session.Outcome) (sign, fix string) {
 	for _, o := range outcomes {
 		for _, a := range o.Calls {
 			switch {
 			case a.Exchange.Broke:
-				return "The server closed the connection without a response, which usually means that its handler panicked: its log has the trace. "
+				return "The server closed the connection without a response, which usually means that its handler panicked: its log has the trace. ", " Recover from panics, so that the answer says what failed."
 			case a.Exchange.Status >= http.StatusBadGateway && a.Exchange.Status <= http.StatusGatewayTimeout:
-				return fmt.Sprintf("HTTP %d usually comes from a proxy in front of the webhook, or from an overloaded server: look there first. ", a.Exchange.Status)
+				return fmt.Sprintf("HTTP %d usually comes from a proxy in front of the webhook, or from an overloaded server: look there first. ", a.Exchange.Status), ""
 			case a.Exchange.Status == http.StatusInternalServerError:
-				return fmt.Sprintf("The server answered with HTTP %d, which usually means that its handler failed: its log has the trace. ", a.Exchange.Status)
+				return fmt.Sprintf("The server answered with HTTP %d, which usually means that its handler returned an error or panicked: its log says which. ", a.Exchange.Status), ""
 			}
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // inSequence holds the failure modes for which only the last request is relevant.

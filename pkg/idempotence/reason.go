@@ -114,6 +114,7 @@ const (
 	ReasonNote            ReasonCode = "Note"            // Detail
 	ReasonScopeAssumed    ReasonCode = "ScopeAssumed"    // Kind
 	ReasonCaseNotStored   ReasonCode = "CaseNotStored"   // Detail
+	ReasonCaseOutdated    ReasonCode = "CaseOutdated"    // File, Because
 	ReasonAPIServerLimit  ReasonCode = "APIServerLimit"  // Detail
 	ReasonExceptionUnused ReasonCode = "ExceptionUnused" // Path, Law
 	ReasonCallsRepeated   ReasonCode = "CallsRepeated"   // Count; Names of the laws with the broken connections

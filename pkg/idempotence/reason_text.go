@@ -186,6 +186,8 @@ func (r Reason) ofNote(all Hints, hint string) string {
 		return r.Kind + " is assumed to be namespaced: " + hint
 	case ReasonCaseNotStored:
 		return "a failing case cannot be stored: " + r.Detail
+	case ReasonCaseOutdated:
+		return fmt.Sprintf("the stored case %s no longer applies: %s", r.File, r.because(all))
 	case ReasonAPIServerLimit:
 		return "the API server: " + r.Detail
 	case ReasonLawMayBeUnsure:

@@ -31,11 +31,21 @@ func (r *Report) leftOut(cases []*storedCase, over bool) {
 	}
 }
 
-// doubtReplays makes the run incomplete if a stored case could not be checked, because its author relies on it.
+// outdated lists why a stored case no longer applies: the webhook, its registration or the API has changed since. A missing
+// rival or option is not among them, because the run may have been given too few.
+var outdated = []ReasonCode{ReasonObjectRefused, ReasonLawNotApplied, ReasonEditGone}
+
+// doubtReplays makes the run incomplete if a stored case could not be checked, because its author relies on it. A case that
+// no longer applies gets only a note.
 func (r *Report) doubtReplays(o options) {
 	for _, c := range r.Replayed {
-		if _, allowed := o.allows(c.Law); c.Verdict == Inconclusive && !allowed && !slices.Contains(o.without, c.Law) {
-			r.doubts = append(r.doubts, Reason{Code: ReasonCaseNotTried, File: c.File, Because: []Reason{*c.Reason}})
+		_, allowed := o.allows(c.Law)
+		switch because := c.Reason; {
+		case c.Verdict != Inconclusive || allowed || slices.Contains(o.without, c.Law):
+		case slices.Contains(outdated, because.Code):
+			r.Notes = append(r.Notes, Reason{Code: ReasonCaseOutdated, File: c.File, Because: []Reason{*because}})
+		default:
+			r.doubts = append(r.doubts, Reason{Code: ReasonCaseNotTried, File: c.File, Because: []Reason{*because}})
 		}
 	}
 }
@@ -88,8 +98,8 @@ func (r *run) replayCase(stored *storedCase) Replayed {
 	if result.Verdict = Fails; c.Law == L3 {
 		result.Verdict, r.Impure = Impure, true
 	}
-	if !r.Tally.Broken[inner.Law] {
-		r.Tally.Broken[inner.Law] = true
+	if !slices.Contains(r.Tally.Modes[inner.Law], f.Mode) {
+		r.Tally.Add(f)
 		v := violation(r.Checker, f)
 		v.File = stored.file
 		r.add(v)

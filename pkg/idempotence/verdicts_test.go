@@ -272,3 +272,22 @@ func quiet(c corpus.Case) corpus.Case {
 	}
 	return c
 }
+
+// A stored case that no longer applies, because the API has changed, is a note and no doubt.
+func TestOutdatedStoredCaseIsANote(t *testing.T) {
+	c := quiet(pattern(t, "P21 keeps moving itself to the front"))
+	store := t.TempDir()
+	dir := filepath.Join(store, folderOf([]string{c.Webhook.Name}))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const stored = `{"case": {"law": "L1", "operation": "CREATE",
+		"object": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": []}}}}`
+	if err := os.WriteFile(filepath.Join(dir, "L1-old.json"), []byte(stored), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	report := runCase(t, c, Options{Objects: 12, Store: store})
+	if !report.OK() || !strings.Contains(report.Texts(report.Notes), "L1-old.json no longer applies: the API server no longer accepts its object: delete the file") {
+		t.Errorf("notes %q, incomplete %q", report.Texts(report.Notes), report.Texts(report.Incomplete))
+	}
+}

@@ -262,6 +262,8 @@ func suppressionRows() []row {
 		{rule: "AK903", breaks: true, reason: "no finding matches", text: mutating(`annotations: {lint.admitkit.dev/ignore: "AK402=asks a registry"}`)},
 		{rule: "AK903", breaks: true, reason: "found in another configuration", text: join(mutating(`annotations: {lint.admitkit.dev/ignore: "AK402=asks a registry"}`), validating(long))},
 		{rule: "AK903", breaks: true, reason: "no finding matches the options", text: cleanMutating, options: Options{Ignore: []Ignore{{Rule: "AK402", Object: "*/sidecar", Reason: "asks a registry"}}}, path: "ignore[0]"},
+		{rule: "AK903", breaks: true, reason: "a webhook matches, but no finding", text: cleanMutating, options: Options{Ignore: []Ignore{{Rule: "AK402", Object: "*/sidecar", Webhook: "*", Reason: "asks a registry"}}}, path: "ignore[0]"},
+		{rule: "AK903", reason: "no webhook matches", text: cleanMutating, options: Options{Ignore: []Ignore{{Rule: "AK402", Object: "*/sidecar", Webhook: "gone-*", Reason: "asks a registry"}}}},
 		{rule: "AK903", reason: "the configuration is not in the input", text: cleanMutating, options: Options{Ignore: []Ignore{{Rule: "AK402", Object: "*/other", Reason: "asks a registry"}}}},
 		{rule: "AK903", reason: "a finding matches", text: mutating(long, `annotations: {lint.admitkit.dev/ignore: "AK402=asks a registry"}`)},
 	}

@@ -5,6 +5,7 @@ package lint
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -110,10 +111,13 @@ func matchesPattern(pattern, name string) bool {
 	return err == nil && ok
 }
 
-// hasConfiguration reports whether the input has a configuration whose Kind/name matches a pattern.
-func (l *linter) hasConfiguration(pattern string) bool {
+// concerns reports whether the input has a configuration, and in it a webhook, that match the patterns of a suppression.
+func (l *linter) concerns(s *suppression) bool {
 	for _, c := range l.configurations {
-		if matchesPattern(pattern, c.String()) {
+		if !matchesPattern(s.Object, c.String()) {
+			continue
+		}
+		if s.Webhook == "" || slices.ContainsFunc(c.webhooks, func(w *webhook) bool { return matchesPattern(s.Webhook, w.Name) }) {
 			return true
 		}
 	}
@@ -131,8 +135,8 @@ func (l *linter) checkSuppression(s *suppression) {
 		}
 	case s.Reason == "":
 		rule, message = "AK901", fmt.Sprintf("%s is suppressed without a reason", s.Rule)
-	case !s.used && s.of == nil && !l.hasConfiguration(s.Object):
-		return // it may be for a configuration that another run checks
+	case !s.used && s.of == nil && !l.concerns(s):
+		return // it may be for a webhook that another run checks, or that will be added again
 	case !s.used:
 		rule, message = "AK903", fmt.Sprintf("no finding matches %s", strings.TrimSuffix(s.Rule+" at "+s.Webhook, " at "))
 	default:

@@ -72,6 +72,7 @@ type (
 		Left        string
 	}
 	cell struct {
+		Column string // its name, which a narrow screen shows in front of the text
 		Text   value
 		Anchor int // of a finding, from 1
 		Tone   string
@@ -172,7 +173,15 @@ func factsOf(list []Fact) (facts []fact) {
 }
 
 func tableOf(id int, t Table, anchors map[string]int) table {
-	shown := table{ID: id, Title: textutil.Visible(t.Title), Text: textutil.Visible(t.Text), Columns: t.Columns}
+	shown := table{ID: id, Title: textutil.Visible(t.Title), Text: textutil.Visible(t.Text)}
+	empty := func(i int) bool {
+		return !slices.ContainsFunc(t.Rows, func(row []Cell) bool { return i < len(row) && row[i].Text != "" })
+	}
+	for i, column := range t.Columns {
+		if !empty(i) {
+			shown.Columns = append(shown.Columns, column)
+		}
+	}
 	rows := t.Rows
 	if len(rows) > mostRows {
 		shown.Left = fmt.Sprintf("%d more rows are left out.", len(rows)-mostRows)
@@ -180,10 +189,12 @@ func tableOf(id int, t Table, anchors map[string]int) table {
 	}
 	for _, row := range rows {
 		var cells []cell
-		for i, c := range row {
+		for i, c := range row[:min(len(row), len(t.Columns))] {
+			if empty(i) {
+				continue
+			}
 			cells = append(cells, cell{
-				Text: valueOf(c.Text), Anchor: anchors[c.To], Tone: tones[c.Tone],
-				Number: i < len(t.Columns) && t.Columns[i].Number,
+				Column: t.Columns[i].Name, Text: valueOf(c.Text), Anchor: anchors[c.To], Tone: tones[c.Tone], Number: t.Columns[i].Number,
 			})
 		}
 		shown.Rows = append(shown.Rows, cells)

@@ -93,3 +93,13 @@ func (p *Project) hooksOf(mutate, validate []string) ([]*Hook, error) {
 	}
 	return all, err
 }
+
+// SampleText returns the object that the tests create. If only a validating hook handles it, it has the label that the hook
+// requires.
+func (h *Hook) SampleText() string {
+	text := strings.TrimSuffix(h.Kind.Sample, "\n") + "\n"
+	if h.Mutates {
+		return text
+	}
+	return strings.Replace(text, "metadata:\n", "metadata:\n  labels:\n    "+h.Domain+"/team: checkout\n", 1)
+}

@@ -54,19 +54,17 @@ func (r *Run) Object() int { return r.object }
 // uses reports whether a family is enabled.
 func (r *Run) uses(f Family) bool { return !r.Unused[f] }
 
-// try checks a case and shrinks a violation. It skips a law that is known to fail.
+// maxFindings is the number of findings for a law after which its cases are skipped. Each has a failure mode of its own.
+const maxFindings = 3
+
+// try checks a case and shrinks a violation. It ignores a failure mode of the law that is known.
 func (r *Run) try(c *laws.Case) {
-	if r.Over() || slices.Contains(r.Without, c.Law) || r.Tally.Broken[c.Law] {
+	if r.Over() || slices.Contains(r.Without, c.Law) || len(r.Tally.Modes[c.Law]) == maxFindings {
 		return
 	}
 	f := r.Try(c)
-	if f == nil || r.Tally.Advised[c.Law] && f.Advice {
+	if f == nil || r.Tally.knows(f) {
 		return
-	}
-	if f.Advice {
-		r.Tally.Advised[c.Law] = true
-	} else {
-		r.Tally.Broken[c.Law] = true
 	}
 	f = shrink.Smallest(f, func(c *laws.Case) *laws.Finding {
 		if r.Over() {
@@ -75,6 +73,10 @@ func (r *Run) try(c *laws.Case) {
 		smaller, _ := r.Check(c) // smaller cases are no more cases
 		return smaller
 	})
+	if r.Tally.knows(f) { // the smaller case fails in another way
+		return
+	}
+	r.Tally.Add(f)
 	r.Impure = r.Impure || c.Law == laws.L3 && !f.Advice
 	r.Found(f)
 }

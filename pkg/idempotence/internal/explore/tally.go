@@ -2,7 +2,11 @@
 
 package explore
 
-import "github.com/admitkit/admitkit/pkg/idempotence/internal/laws"
+import (
+	"slices"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/laws"
+)
 
 // A Tally counts the results for one kind. The verdicts on the laws follow from it.
 type Tally struct {
@@ -15,12 +19,33 @@ type Tally struct {
 	Denial      string   // message for the first object that the webhook denied
 	Refusal     string   // message for the first object that the API server rejected
 
-	Broken  map[laws.Law]bool // laws with a violation
-	Advised map[laws.Law]bool // laws with advice
-	Tried   map[laws.Law]int  // cases tried
-	Decided map[laws.Law]int  // cases that decided whether the law passes
+	Broken  map[laws.Law]bool        // laws with a violation
+	Advised map[laws.Law]bool        // laws with advice
+	Modes   map[laws.Law][]laws.Mode // failure modes of the violations
+	Tried   map[laws.Law]int         // cases tried
+	Decided map[laws.Law]int         // cases that decided whether the law passes
 }
 
 func newTally() Tally {
-	return Tally{Broken: map[laws.Law]bool{}, Advised: map[laws.Law]bool{}, Tried: map[laws.Law]int{}, Decided: map[laws.Law]int{}}
+	return Tally{Broken: map[laws.Law]bool{}, Advised: map[laws.Law]bool{}, Modes: map[laws.Law][]laws.Mode{}, Tried: map[laws.Law]int{}, Decided: map[laws.Law]int{}}
+}
+
+// Add counts a finding.
+func (t *Tally) Add(f *laws.Finding) {
+	law := f.Case.Law
+	if f.Advice {
+		t.Advised[law] = true
+		return
+	}
+	t.Broken[law] = true
+	t.Modes[law] = append(t.Modes[law], f.Mode)
+}
+
+// knows reports whether there is a violation of the same law and failure mode. Advice is known after any finding of the law.
+func (t *Tally) knows(f *laws.Finding) bool {
+	law := f.Case.Law
+	if f.Advice {
+		return t.Advised[law] || t.Broken[law]
+	}
+	return slices.Contains(t.Modes[law], f.Mode)
 }
