@@ -63,7 +63,8 @@ quick: ## Test and lint the packages changed since main, without race detector a
 test: check lint api-check narrow ## Run every check and a test of every behaviour (CI runs this)
 	@hack/apiserver/build.sh >/dev/null # once, before two targets need it
 	@mkdir -p .cache && hack/beside.sh .cache/corpus.log corpus unit cli e2e next-core
-	@$(MAKE) --no-print-directory projects proof certmanager monitoring browser bench-test
+	@hack/beside.sh .cache/projects.log projects certmanager monitoring browser bench-test
+	@$(MAKE) --no-print-directory proof # alone, because it compares times
 
 .PHONY: nightly
 nightly: check lint api-check narrow ## Run all of test in full: race detector, both libraries, whole corpus, soak, oracles, fuzzing
@@ -92,7 +93,7 @@ cli: ## Run the transcripts of the command line tool, and its harness against pa
 
 .PHONY: projects
 projects: ## Scaffold projects, run their own `make test`, and apply them to a real kube-apiserver with controllers
-	@assets=$$(hack/apiserver/build.sh --also kube-controller-manager) && KUBEBUILDER_ASSETS=$$assets $(GO) test -count=1 -timeout 20m -v $(GOTESTFLAGS) ./test/projects
+	@assets=$$(hack/apiserver/build.sh --also kube-controller-manager) && KUBEBUILDER_ASSETS=$$assets $(GO) test -count=1 -timeout 20m $(GOTESTFLAGS) ./test/projects
 
 .PHONY: corpus
 corpus: ## Run the harness on correct and broken webhooks; ADMITKIT_CASES=all for more of them

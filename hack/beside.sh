@@ -5,6 +5,7 @@
 #
 # Makes TARGET in the background and TARGETS at the same time, because one test run alone leaves
 # cores idle. Writes the output of TARGET to LOG and prints it at the end. Fails if a target failed.
+# If one of TARGETS fails, it ends TARGET and prints its output until then.
 set -euo pipefail
 log=$1 first=$2
 shift 2
@@ -18,6 +19,8 @@ trap 'exit 130' INT TERM
 status=0
 make --no-print-directory "$@" || status=$?
 if ((status)); then
+	echo "--- $first, which is ended because another target failed:"
+	cat "$log"
 	exit "$status" # the trap ends the background target
 fi
 wait "$job" || status=$?

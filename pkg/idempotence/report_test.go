@@ -44,7 +44,7 @@ func replayed(t *testing.T, name string) *Report {
 	if i < 0 {
 		t.Fatalf("there is no pattern %q", told[name])
 	}
-	report := runCase(t, patterns[i], Options{Replay: filepath.Join("testdata", "report", name+".json")})
+	report := runCase(t, patterns[i], Options{Objects: 12, Replay: filepath.Join("testdata", "report", name+".json")})
 	report.Checks, report.Calls = 0, 0 // how often calls are repeated is not what is tested
 	return report
 }

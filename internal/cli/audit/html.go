@@ -188,7 +188,7 @@ func (e *Example) steps(rule string) []page.Step {
 	}
 	steps := []page.Step{request}
 	for _, c := range e.Calls {
-		step := page.Step{Title: fmt.Sprintf("Round %d", c.Round), Who: c.Webhook, Outcome: outcome(rule, c)}
+		step := page.Step{Title: fmt.Sprintf("Round %d", c.Round), Who: c.Webhook, Outcome: e.outcome(rule, c)}
 		for _, op := range c.Operations {
 			step.Patch = append(step.Patch, page.Operation{Text: op})
 		}

@@ -89,3 +89,26 @@ func TestPage(t *testing.T) {
 		t.Errorf("%d links, %d tables, status %v, notes %q", links, len(p.Tables), p.Status, p.Notes)
 	}
 }
+
+// The last call of a rejected request has denied it or failed. Other calls without a patch did not change the object.
+func TestOutcomeOfACall(t *testing.T) {
+	const name = "m.example.com"
+	rows := []struct {
+		message string
+		code    int
+		call    ExampleCall
+		want    string
+	}{
+		{`admission webhook "m.example.com" denied the request: no`, 403, ExampleCall{Webhook: name}, "denied the request"},
+		{`Internal error occurred: failed calling webhook "m.example.com": EOF`, 500, ExampleCall{Webhook: name}, "failed"},
+		{`admission webhook "other.example.com" denied the request: no`, 403, ExampleCall{Webhook: name}, "did not change the object"},
+		{`admission webhook "m.example.com" denied the request: no`, 403, ExampleCall{Webhook: name, Mutated: true}, "changed the object"},
+		{"", 201, ExampleCall{Webhook: name}, "did not change the object"},
+		{"", 201, ExampleCall{Webhook: name, FailedOpen: true}, "failed and was ignored"},
+	}
+	for _, row := range rows {
+		if got := (&Example{Code: row.code, Message: row.message}).outcome("", row.call); got != row.want {
+			t.Errorf("%q: got %q, want %q", row.message, got, row.want)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -212,15 +213,16 @@ func (t *printer) example(rule string, e *Example, calls bool) {
 		t.hanging("    ", answer)
 	}
 	for _, c := range e.Calls {
-		t.hanging("    ", fmt.Sprintf("round %d: %s %s", c.Round, c.Webhook, outcome(rule, c)))
+		t.hanging("    ", fmt.Sprintf("round %d: %s %s", c.Round, c.Webhook, e.outcome(rule, c)))
 		for _, op := range c.Operations {
 			t.hanging("      ", op)
 		}
 	}
 }
 
-// outcome describes the result of a call in an example of a rule.
-func outcome(rule string, c ExampleCall) string {
+// outcome describes the result of a call in an example of a rule. For a call that ended the request, the message of the API
+// server tells a denial from a failure.
+func (e *Example) outcome(rule string, c ExampleCall) string {
 	switch {
 	case c.Mutated && (rule == noOp || rule == noOpReinvokes):
 		return "counts as having changed the object"
@@ -230,6 +232,14 @@ func outcome(rule string, c ExampleCall) string {
 		return "changed the object"
 	case len(c.Operations) > 0:
 		return "sent a patch that changed nothing"
+	}
+	if e.Code >= http.StatusBadRequest && strings.Contains(e.Message, strconv.Quote(c.Webhook)) {
+		switch {
+		case strings.Contains(e.Message, "failed calling webhook"), strings.Contains(e.Message, "failed to call webhook"):
+			return "failed"
+		case strings.Contains(e.Message, "denied the request"):
+			return "denied the request"
+		}
 	}
 	return "did not change the object"
 }

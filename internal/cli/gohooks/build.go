@@ -23,8 +23,12 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-//go:embed program/main.go
-var programSource []byte
+var (
+	//go:embed program/main.go
+	programSource []byte
+	//go:embed program/log.go
+	programLog []byte
+)
 
 // overlayFolder is the folder of the program's source. It exists only in the overlay of the go command. It is below the
 // folder of the package, so that the program can import the same internal packages.
@@ -168,7 +172,7 @@ func (p *Program) build(ctx context.Context, dir, pkg string, t *target, candida
 // home.
 func (p *Program) overlay(home, generated string) (string, error) {
 	replace := map[string]string{}
-	for name, source := range map[string][]byte{"main.go": programSource, "hooks.go": []byte(generated)} {
+	for name, source := range map[string][]byte{"main.go": programSource, "log.go": programLog, "hooks.go": []byte(generated)} {
 		file := filepath.Join(p.dir, name)
 		if err := os.WriteFile(file, source, 0o600); err != nil {
 			return "", err

@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"strings"
@@ -69,7 +68,7 @@ type named struct {
 }
 
 // logger writes warnings and errors of the server and of the hooks to standard error.
-var logger = logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+var logger = logr.FromSlogHandler(newTraceHandler(os.Stderr))
 
 func main() {
 	if err := answerRequest(bufio.NewReader(os.Stdin), os.Stdout); err != nil {

@@ -36,7 +36,10 @@ func (l partsThere) check(c *Case) *Finding {
 		return v
 	}
 	if problems := l.problems(c.Law, out.After); len(problems) > 0 {
-		return l.refused(c, "if a part of the result exists already, ", problems, out)
+		v := l.refused(c, "if a part of the result exists already, ", problems, out)
+		// The API server tells a user whose own part conflicts with the webhook's, so nothing breaks silently.
+		v.Advice = v.Advice || l.mayBeInput(c, plain)
+		return v
 	}
 	if v := l.lost(c, part, out, "if a part of the result exists already, "); v != nil {
 		return v
