@@ -42,7 +42,7 @@ var mutators = []struct {
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "shop:latest", ImagePullPolicy: corev1.PullIfNotPresent}}},
 	}}},
 	{"getting-started.md", mutator("pods", func(_ context.Context, req *webhook.Request[corev1.Pod]) error {
-		metav1.SetMetaDataAnnotation(&req.Object.ObjectMeta, CreatedBy, req.UserInfo.Username)
+		metav1.SetMetaDataAnnotation(&req.Object.ObjectMeta, "hello.example.com/created-by", req.UserInfo.Username)
 		return nil
 	}), nil},
 	{"testing.md", mutator("configmaps", func(_ context.Context, req *webhook.Request[corev1.ConfigMap]) error {
@@ -80,9 +80,6 @@ var mutators = []struct {
 		return nil
 	}), nil},
 }
-
-// CreatedBy is the constant of the same name in getting-started.md.
-const CreatedBy = "hello.example.com/created-by"
 
 type workload struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`

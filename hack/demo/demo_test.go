@@ -30,10 +30,10 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// checkReadme checks that the output has the lines of the demo in the README, in order.
+// checkReadme checks that the output has the lines of the demo in examples/README.md, in order.
 func checkReadme(t *testing.T, printed string) {
 	t.Helper()
-	readme, err := os.ReadFile("README.md")
+	readme, err := os.ReadFile("examples/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func checkReadme(t *testing.T, printed string) {
 	_, block, _ := strings.Cut(string(readme), "```console\n")
 	block, _, found := strings.Cut(block, "```")
 	if !found {
-		t.Fatal("the README has no output of the demo")
+		t.Fatal("examples/README.md has no output of the demo")
 	}
 	for want := range strings.Lines(seconds.ReplaceAllString(block, "after a while")) {
 		want = strings.TrimSuffix(want, "\n")
@@ -51,7 +51,7 @@ func checkReadme(t *testing.T, printed string) {
 		}
 		at := slices.Index(lines, want)
 		if at < 0 {
-			t.Fatalf("the README has a line that the demo does not print, or prints elsewhere: %q", want)
+			t.Fatalf("examples/README.md has a line that the demo does not print, or prints elsewhere: %q", want)
 		}
 		lines = lines[at+1:]
 	}

@@ -91,23 +91,26 @@ func TestTutorialWorks(t *testing.T) {
 	tool := filepath.Join(t.TempDir(), "admitkit")
 	command(t, source, "go", "build", "-o", tool, "./cmd/admitkit")
 	t.Chdir(t.TempDir())
-	command(t, "", "go", "mod", "init", "example.com/hello")
-	command(t, "", "go", "mod", "edit", "-require=github.com/admitkit/admitkit@v0.0.0", "-replace=github.com/admitkit/admitkit="+source)
-	sums, err := os.ReadFile(filepath.Join(source, "go.sum"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, "go.sum", string(sums))
+	command(t, "", tool, "init", "hello", "--mutate", "pods", "--admitkit", source)
+	t.Chdir("hello")
 	files := regexp.MustCompile("(?ms)^```go\n// (\\S+\\.go)\n(.*?)^```$").FindAllStringSubmatch(text, -1)
-	if len(files) < 4 {
+	if len(files) < 3 {
 		t.Fatalf("the tutorial has %d files", len(files))
 	}
 	for _, file := range files {
 		writeFile(t, file[1], file[2])
 	}
+	const list, added = "\t\tPodMutator(),\n", "\t\tCreatedBy(),\n\t\tImageTags(),\n"
+	if !strings.Contains(text, list+added) {
+		t.Fatalf("the tutorial does not add %q after %q", added, list)
+	}
+	hooks, err := os.ReadFile("hooks/hooks.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, "hooks/hooks.go", strings.Replace(string(hooks), list, list+added, 1))
 	command(t, "", "go", "mod", "tidy")
-	command(t, "", "go", "vet", "./...")
-	command(t, "", "go", "test", "./hooks")
+	command(t, "", "make", "manifests", "unit", "ADMITKIT="+tool)
 
 	kubeconfig := startDev(t, tool)
 	blocks := runBlock.FindAllStringSubmatch(text, -1)
