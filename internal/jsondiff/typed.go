@@ -61,11 +61,11 @@ func (w *walker) value(v reflect.Value, s *shapes.Shape, mergeKey string) error 
 	case shapes.List:
 		return w.list(v, s, mergeKey)
 	case shapes.Pointer:
-		switch isNull := w.kind() == jsonraw.Null; {
-		case isNull && encodesNull(v, s):
+		switch isNull, toNull := w.kind() == jsonraw.Null, encodesNull(v, s); {
+		case isNull && toNull:
 			w.skip()
 			return nil
-		case isNull || v.IsNil():
+		case isNull || toNull: // a pointer to a nil list encodes null, which decodes to another value than an empty list
 			return w.replace(v)
 		}
 		return w.value(v.Elem(), s.Elem, mergeKey)

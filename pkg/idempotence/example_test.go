@@ -64,4 +64,6 @@ func ExampleRun() {
 	// append.example.com: safe to call again: false
 	// L1 is broken: the second call changes nothing, and the result is valid
 	// the next call changes the result again: spec.containers[name=proxy#2] is added
+	// L1 is broken: the second call changes nothing, and the result is valid
+	// the API server rejects the result: spec.initContainers[0].name: Duplicate value: "proxy"
 }

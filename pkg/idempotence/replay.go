@@ -99,7 +99,7 @@ func (r *run) replayCase(stored *storedCase) Replayed {
 		result.Verdict, r.Impure = Impure, true
 	}
 	if !slices.Contains(r.Tally.Modes[inner.Law], f.Mode) {
-		r.Tally.Add(f)
+		r.Tally.Add(f, r.PlaceOf(f))
 		v := violation(r.Checker, f)
 		v.File = stored.file
 		r.add(v)

@@ -9,7 +9,7 @@ import "github.com/admitkit/admitkit/internal/jsondiff"
 //
 //  1. Diff compares the value that raw decodes to with after, both as encoding/json encodes them. It compares
 //     quantities by value and times by instant. Nil and empty are equal if omitempty omits both, and nil
-//     never replaces an empty list or map. Diff never touches members that the type does not know.
+//     never replaces an empty list or map, except behind a pointer, where they differ. Diff never touches members that the type does not know.
 //  2. Without a difference the patch is nil. Otherwise its operations, applied to raw in order (RFC 6902), give
 //     a document that decodes to after.
 //  3. A member is added if raw lacks it, replaced if it differs, and removed if after omits it. If raw has an

@@ -224,6 +224,11 @@ func TestDiffOfEmptyValuesThatMatter(t *testing.T) {
 			func(v *values) { v.Optional = nil },
 		},
 		{
+			"a pointer to a nil list encodes null, which decodes to a nil pointer",
+			`{"optional":[]}`, `[{"op":"replace","path":"/optional","value":null}]`,
+			func(v *values) { v.Optional = new([]string) },
+		},
+		{
 			"a nil list equals an empty one",
 			`{"list":[]}`, `[]`,
 			func(v *values) { v.List = nil },

@@ -27,7 +27,7 @@ func TestBudgetIsTheTimeoutLessATenth(t *testing.T) {
 		{"negative: timeoutSeconds", "-5s", 6300 * time.Millisecond},
 	} {
 		hook := Validating[struct{}](admissionregistrationv1.ValidatingWebhook{TimeoutSeconds: new(int32(7))}, nil)
-		if got := hook.budget(in.parameter); got != in.want {
+		if got := hook.budget(parseTimeout(in.parameter)); got != in.want {
 			t.Errorf("%s: %q leaves %s, want %s", in.reason, in.parameter, got, in.want)
 		}
 	}

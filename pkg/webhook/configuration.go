@@ -22,7 +22,7 @@ import (
 )
 
 // ConfigurationOptions configure [Configurations]: the address of the hooks and the metadata of the
-// objects. The clientConfig of a registration takes precedence.
+// objects. The clientConfig of a registration takes precedence, and [Hook.WithPath] over its path.
 type ConfigurationOptions struct {
 	// Name is the metadata.name of the configuration objects. It is required. The API server calls
 	// the mutating webhooks of several configurations in the order of these names.
@@ -114,7 +114,8 @@ func (o ConfigurationOptions) clientConfig(h *Hook) (admissionregistrationv1.Web
 	}
 	switch {
 	case c.URL != nil:
-		if u, err := url.Parse(*c.URL); err == nil && u.Path == "" {
+		if u, err := url.Parse(*c.URL); err == nil && (u.Path == "" || h.reg.ServedPath != nil) {
+			u.Path, u.RawPath = "", ""
 			c.URL = ptr.To(u.JoinPath(h.Path()).String())
 		}
 	case o.URL != "" && (c.Service == nil || c.Service.Name == ""):
@@ -127,6 +128,9 @@ func (o ConfigurationOptions) clientConfig(h *Hook) (admissionregistrationv1.Web
 		c.Service = o.service(c.Service, h)
 		if c.Service.Name == "" || c.Service.Namespace == "" {
 			return c, field.Required(at, "the webhook has no address: set URL, or Namespace and Name of Service, in ConfigurationOptions")
+		}
+		if errs := registration.ValidateServicePath(at.Child("service", "path"), h.Path()); len(errs) > 0 {
+			return c, registration.JoinFields(errs)
 		}
 	}
 	return c, nil

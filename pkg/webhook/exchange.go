@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/admitkit/admitkit/internal/wire"
 	"github.com/admitkit/admitkit/pkg/patch"
@@ -27,6 +28,7 @@ import (
 type exchange struct {
 	hook     *Hook
 	ctx      callcontext.Context
+	timeout  time.Duration // parameter of the API server, 0 if it sent none
 	docs     documents
 	groups   [4]string // memory for UserInfo.Groups
 	client   clientConn

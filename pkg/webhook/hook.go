@@ -43,10 +43,13 @@ type Hook struct {
 
 // hookErrors are the errors of a hook.
 type hookErrors struct {
-	registration error // of the registration, the handler or its type
+	registration error // of the fields of the registration, or its path
+	servedFields error // of the fields that ServeHTTP uses
+	handler      error // of the handler or its type
 	unknownKind  error // the type looks like an API type whose kind is not known
 	ruleMismatch error // a rule covers a kind that the type cannot hold
 	all          error // set by checked
+	serving      error // set by checked: ServeHTTP fails every call with it
 }
 
 // Mutating returns a hook that calls mutate with each object and sends the changes as a JSON Patch.
@@ -56,8 +59,8 @@ type hookErrors struct {
 // sideEffects None, timeoutSeconds 5, admissionReviewVersions v1 and v1beta1, reinvocationPolicy
 // Never, and a namespaceSelector that excludes kube-system and the webhook's own namespace (see
 // [Configurations]). The registration is checked by the rules of the API server. [Hook.Check],
-// [Configurations], [Register] and [Server.Start] return all errors at once, and every call to an
-// invalid hook fails.
+// [Configurations], [Register] and [Server.Start] return all errors at once. [Hook.ServeHTTP] says which
+// errors make calls fail.
 //
 // An API type, which is a runtime.Object with a method DeepCopyObject, gets objects of its kind only;
 // see [Hook.WithKinds]. Any other struct is a projection and gets every kind.
@@ -111,21 +114,29 @@ func newHook[T any](reg *registration.Registration, hasHandler bool, newCall fun
 	h := &Hook{
 		reg: reg, kinds: registration.KindsOf[T](), newCall: newCall, unknownCalls: new(atomic.Uint64), log: callcontext.HookLog{Name: reg.Name},
 		errs: hookErrors{
-			registration: errors.Join(registration.JoinFields(reg.Validate()), registration.CheckType[T](reg.Name), noHandler),
+			handler:      errors.Join(registration.CheckType[T](reg.Name), noHandler),
 			unknownKind:  registration.CheckKindKnown[T](reg.Name),
 			ruleMismatch: registration.CheckRules[T](reg),
 		},
 	}
+	h.checkFields()
 	return h.checked()
+}
+
+// checkFields checks the fields of a new or changed registration.
+func (h *Hook) checkFields() {
+	h.errs.registration = errors.Join(registration.JoinFields(h.reg.Validate()), h.reg.CheckServedPath())
+	h.errs.servedFields = registration.JoinFields(h.reg.ValidateForServing())
 }
 
 // checked collects the errors of a new or changed hook.
 func (h *Hook) checked() *Hook {
 	e := &h.errs
-	e.all = errors.Join(e.registration, e.ruleMismatch, h.checkUnknown())
+	others := errors.Join(e.handler, e.ruleMismatch, h.checkUnknown())
 	if len(h.kinds) == 0 {
-		e.all = errors.Join(e.all, e.unknownKind)
+		others = errors.Join(others, e.unknownKind)
 	}
+	e.all, e.serving = errors.Join(e.registration, others), errors.Join(e.servedFields, others)
 	return h
 }
 
@@ -135,9 +146,22 @@ func (h *Hook) Name() string { return h.reg.Name }
 // Mutating reports whether the hook is mutating. A validating hook may have the same name.
 func (h *Hook) Mutating() bool { return h.reg.Mutating }
 
-// Path returns the path of the hook: that of the registration's clientConfig, or else
-// "/mutate/<name>" or "/validate/<name>".
+// Path returns the path of the hook: that of [Hook.WithPath], that of the registration's clientConfig,
+// or else "/mutate/<name>" or "/validate/<name>".
 func (h *Hook) Path() string { return h.reg.Path() }
+
+// WithPath returns a hook that is served at path, such as "/pods/attach". It replaces the path of the
+// registration's clientConfig, also in [Configurations]. A trailing slash is removed, as the API
+// server does (DefaultVersionedAPIPath). [Hook.Check] returns an error unless path is absolute and has
+// no query, fragment or percent-escapes. For a Service, [Configurations] also requires lowercase DNS
+// subdomains between the slashes (ValidateWebhookService).
+func (h *Hook) WithPath(path string) *Hook {
+	c, reg := *h, *h.reg
+	reg.ServedPath = &path
+	c.reg = &reg
+	c.checkFields()
+	return c.checked()
+}
 
 // Check returns every error of the registration and of the handler's type. It does not compile
 // matchConditions.

@@ -183,7 +183,7 @@ func TestObserversOfRawAndMountedHooks(t *testing.T) {
 	if got := r.one(t); got.Outcome != webhook.Mutated || got.PatchOperations != 1 {
 		t.Errorf("got %+v", got)
 	}
-	bad := webhook.Mutating(admissionregistrationv1.MutatingWebhook{Name: "bad"}, label)
+	bad := webhook.Mutating(admissionregistrationv1.MutatingWebhook{Name: "bad", TimeoutSeconds: new(int32(99))}, label)
 	r = &recorder{}
 	ask(t, bad.WithObserver(r), call{}).failed(t)
 	if got := r.one(t); got.Outcome != webhook.Failed || got.Code != 500 {

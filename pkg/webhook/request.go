@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 
@@ -34,6 +35,7 @@ type Request[T any] struct {
 	docs        *documents
 	decision    review.Decision
 	sideEffects bool
+	timeout     time.Duration // 0 if the API server sent none
 	old         *T
 	oldErr      error
 	oldDecoded  bool
@@ -59,15 +61,41 @@ func (r *Request[T]) OldObject() (*T, error) {
 	return r.old, r.oldErr
 }
 
+// ObjectOrOld returns the old object on DELETE, and Object for any other operation. So one handler can
+// check writes and deletions. It returns an object or an error: see [Request.OldObject] for those on
+// DELETE. A mutating handler can change the object that it returns, except on DELETE.
+func (r *Request[T]) ObjectOrOld() (*T, error) {
+	if r.Operation == admissionv1.Delete {
+		return r.OldObject()
+	}
+	if r.Object == nil {
+		return nil, reply.BadRequest("the request is a %s without an object", r.Operation)
+	}
+	return r.Object, nil
+}
+
+// Timeout returns the parameter timeout of the call and true, or zero and false if the API server
+// sent no valid one. The API server rounds the remaining time up to a whole second and counts the
+// network's time against it (callAttrMutatingHook). The deadline of the handler's context is earlier,
+// so that the answer arrives in time. Use the context to limit work.
+func (r *Request[T]) Timeout() (time.Duration, bool) { return r.timeout, r.timeout > 0 }
+
 // DecodeOptions decodes the options of the API request into a *metav1.CreateOptions,
 // *metav1.UpdateOptions or *metav1.DeleteOptions, depending on Operation. Patch and apply arrive as
-// updates or creates. CONNECT has no options, so into is not changed. DecodeOptions returns an error
-// after the handler has returned.
+// updates or creates. On CONNECT it returns an error: the API server sends options such as
+// PodExecOptions as the object (ConnectResource). For other operations it does not change into if
+// the call has no options. It returns an error after the handler has returned.
 func (r *Request[T]) DecodeOptions(into any) error {
 	docs := r.docs.open()
 	defer r.docs.close()
+	if err := r.docs.gone(); err != nil {
+		return err
+	}
+	if r.Operation == admissionv1.Connect {
+		return errors.New("a CONNECT has no options to decode: the API server sends them as the object, so read Object")
+	}
 	if docs.options == nil {
-		return r.docs.gone()
+		return nil
 	}
 	return object.DecodeInto(docs.options, into, "options")
 }

@@ -3,6 +3,7 @@
 package webhook_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -218,7 +220,7 @@ func TestDecodeOptions(t *testing.T) {
 	for reason, c := range map[string]call{
 		"a create":          {options: `{"kind":"CreateOptions","apiVersion":"meta.k8s.io/v1","fieldManager":"kubectl","dryRun":["All"]}`},
 		"an update":         {operation: admissionv1.Update, object: thePod, options: `{"kind":"UpdateOptions","fieldManager":"kubectl","dryRun":["All"]}`},
-		"no options at all": {operation: admissionv1.Connect, object: `{}`},
+		"no options at all": {operation: admissionv1.Update, object: thePod},
 	} {
 		row(t, reason, func(t *testing.T) {
 			validateWith(t, c, func(req *webhook.Request[unstructured.Unstructured]) error {
@@ -235,9 +237,56 @@ func TestDecodeOptions(t *testing.T) {
 			}).allowed(t, c, false)
 		})
 	}
+	connect := call{operation: admissionv1.Connect, object: `{}`}
+	validateWith(t, connect, func(req *webhook.Request[unstructured.Unstructured]) error {
+		options := metav1.CreateOptions{FieldManager: "untouched"}
+		err := req.DecodeOptions(&options)
+		want(t, fmt.Sprint(err), "a CONNECT has no options to decode: the API server sends them as the object, so read Object")
+		want(t, options.FieldManager, "untouched")
+		return nil
+	}).allowed(t, connect, false)
 	bad := call{options: `{"gracePeriodSeconds":"long"}`}
 	a := validateWith(t, bad, func(req *webhook.Request[corev1.Pod]) error { return req.DecodeOptions(&metav1.DeleteOptions{}) })
 	want(t, a.failed(t).Message, "cannot decode options as v1.DeleteOptions: gracePeriodSeconds: want int64, got string")
+}
+
+func TestObjectOrOld(t *testing.T) {
+	const old, bad = `{"metadata":{"name":"old"}}`, `{"spec":{"containers":"none"}}`
+	for _, in := range []struct {
+		c    call
+		want string
+	}{
+		{call{object: thePod}, "web"},
+		{call{operation: admissionv1.Update, object: thePod, oldObject: old}, "web"},
+		{call{operation: admissionv1.Delete, oldObject: old}, "old"},
+		{call{operation: admissionv1.Delete}, "the request is a DELETE without an old object"},
+		{call{operation: admissionv1.Delete, oldObject: bad}, "cannot decode oldObject as v1.Pod: spec.containers: want array, got string"},
+		{call{operation: admissionv1.Connect}, "the request is a CONNECT without an object"},
+	} {
+		validateWith(t, in.c, func(req *webhook.Request[corev1.Pod]) error {
+			pod, err := req.ObjectOrOld()
+			if err != nil {
+				want(t, err.Error(), in.want)
+				return nil
+			}
+			want(t, pod.Name, in.want)
+			return nil
+		}).allowed(t, in.c, false)
+	}
+}
+
+func TestTimeoutIsTheParameterOfTheCall(t *testing.T) {
+	for query, wanted := range map[string]time.Duration{
+		"": 0, "?timeout=7s": 7 * time.Second, "?a=b&timeout=1s": time.Second, "?timeout=45s": 45 * time.Second,
+		"?timeout=5": 0, "?timeout=-5s": 0, "?timeout=0s": 0,
+	} {
+		hook := validating(func(_ context.Context, req *webhook.Request[corev1.Pod]) error {
+			got, sent := req.Timeout()
+			return webhook.Denyf("%s %t", got, sent)
+		})
+		a := post(t, hook, query, "application/json", bytes.NewReader(call{}.body()))
+		want(t, a.denied(t, call{}, false).Message, fmt.Sprintf("%s %t", wanted, wanted > 0))
+	}
 }
 
 func TestUnknownFields(t *testing.T) {

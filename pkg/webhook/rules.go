@@ -37,6 +37,15 @@ func OnConnect(group, version string, resources ...string) admissionregistration
 	return on(group, version, resources, admissionregistrationv1.Connect)
 }
 
+// OnEverything returns a rule for all operations on all resources and subresources, in all groups and
+// versions. The API server still leaves out get, list and watch, and the webhook configurations,
+// admission policies and their bindings in admissionregistration.k8s.io
+// (IsExemptAdmissionConfigurationResource). Kubernetes 1.37 also leaves out token, subject access and
+// self-subject reviews. A namespaceSelector narrows the rule: see [Configurations] for the default one.
+func OnEverything() admissionregistrationv1.RuleWithOperations {
+	return on("*", "*", []string{"*/*"}, admissionregistrationv1.OperationAll)
+}
+
 func on(group, version string, resources []string, ops ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
 	return admissionregistrationv1.RuleWithOperations{
 		Operations: ops,

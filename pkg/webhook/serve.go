@@ -3,6 +3,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -21,6 +22,10 @@ import (
 // ServeHTTP answers one AdmissionReview. A decision is HTTP 200 with a review of the version
 // received. A failure to decide is an HTTP error with a metav1.Status: the API server shows its
 // message to the user and applies the failurePolicy.
+//
+// A hook that nothing installs needs no valid registration to answer. Of the registration, ServeHTTP
+// uses timeoutSeconds, sideEffects and the rules. Without rules it serves each request that
+// fits the kinds of the hook. If one of these fields or the handler's type is invalid, every call fails.
 func (h *Hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now() // before the body is read
 	c := h.newCall()
@@ -33,9 +38,10 @@ func (h *Hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			x.client.rest = restThenClose
 		}
 	}
+	x.timeout = parseTimeout(timeoutOf(r.URL))
 	refusal := h.host.authenticate(r)
-	x.ctx.Begin(x.observe(observable(r, refusal)), &h.log, start, h.budget(timeoutOf(r.URL)))
-	switch err := h.Check(); {
+	x.ctx.Begin(x.observe(observable(r, refusal)), &h.log, start, h.budget(x.timeout))
+	switch err := h.errs.serving; {
 	case err != nil:
 		x.refuse(w, r, reply.New(http.StatusInternalServerError, "the registration of the hook is invalid: "+err.Error()))
 	case refusal != nil:
@@ -167,16 +173,24 @@ func timeoutOf(u *url.URL) string {
 	return ""
 }
 
+// parseTimeout returns the duration of a timeout parameter, or zero if it is not a positive duration.
+func parseTimeout(parameter string) time.Duration {
+	if parameter == "" {
+		return 0
+	}
+	timeout, err := time.ParseDuration(parameter)
+	if err != nil {
+		return 0
+	}
+	return max(timeout, 0)
+}
+
 // budget returns the time for the handler: the timeout of the API server less a tenth, at least
 // 100 ms and at most 1 s, to send the answer. The API server rounds its parameter up to a whole
-// second. Without a valid parameter the timeoutSeconds of the registration counts. No registration
+// second. If timeout is zero, the timeoutSeconds of the registration counts. No registration
 // may ask for more than 30 s, so a longer timeout is cut to that.
-func (h *Hook) budget(parameter string) time.Duration {
-	allowed, err := time.ParseDuration(parameter)
-	if limit := h.reg.Timeout(); err != nil || allowed <= 0 {
-		allowed = limit
-	}
-	allowed = min(allowed, 30*time.Second)
+func (h *Hook) budget(timeout time.Duration) time.Duration {
+	allowed := min(cmp.Or(timeout, h.reg.Timeout()), 30*time.Second)
 	margin := min(max(allowed/10, 100*time.Millisecond), time.Second)
 	return max(allowed-margin, allowed/2)
 }

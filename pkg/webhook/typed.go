@@ -72,7 +72,7 @@ func skipObject(body []byte, offset int) (end int, err error) {
 }
 
 func (c *typedCall[T]) accept(wire *review.Request) (*review.Decision, error) {
-	c.req = Request[T]{Metadata: wire.Metadata, docs: &c.docs, sideEffects: c.sideEffects}
+	c.req = Request[T]{Metadata: wire.Metadata, docs: &c.docs, sideEffects: c.sideEffects, timeout: c.timeout}
 	if wire.Object == nil {
 		return nil, nil
 	}

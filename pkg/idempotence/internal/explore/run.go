@@ -63,7 +63,7 @@ func (r *Run) try(c *laws.Case) {
 		return
 	}
 	f := r.Try(c)
-	if f == nil || r.Tally.knows(f) {
+	if f == nil || r.Tally.knows(f, r.PlaceOf(f)) {
 		return
 	}
 	f = shrink.Smallest(f, func(c *laws.Case) *laws.Finding {
@@ -73,10 +73,11 @@ func (r *Run) try(c *laws.Case) {
 		smaller, _ := r.Check(c) // smaller cases are no more cases
 		return smaller
 	})
-	if r.Tally.knows(f) { // the smaller case fails in another way
+	place := r.PlaceOf(f)
+	if r.Tally.knows(f, place) { // the smaller case fails in another way
 		return
 	}
-	r.Tally.Add(f)
+	r.Tally.Add(f, place)
 	r.Impure = r.Impure || c.Law == laws.L3 && !f.Advice
 	r.Found(f)
 }

@@ -4,8 +4,11 @@ package explore
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/laws"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
 // A Tally counts the results for one kind. The verdicts on the laws follow from it.
@@ -22,16 +25,17 @@ type Tally struct {
 	Broken  map[laws.Law]bool        // laws with a violation
 	Advised map[laws.Law]bool        // laws with advice
 	Modes   map[laws.Law][]laws.Mode // failure modes of the violations
+	places  map[laws.Law][]string    // see placeOf
 	Tried   map[laws.Law]int         // cases tried
 	Decided map[laws.Law]int         // cases that decided whether the law passes
 }
 
 func newTally() Tally {
-	return Tally{Broken: map[laws.Law]bool{}, Advised: map[laws.Law]bool{}, Modes: map[laws.Law][]laws.Mode{}, Tried: map[laws.Law]int{}, Decided: map[laws.Law]int{}}
+	return Tally{Broken: map[laws.Law]bool{}, Advised: map[laws.Law]bool{}, Modes: map[laws.Law][]laws.Mode{}, places: map[laws.Law][]string{}, Tried: map[laws.Law]int{}, Decided: map[laws.Law]int{}}
 }
 
-// Add counts a finding.
-func (t *Tally) Add(f *laws.Finding) {
+// Add counts a finding at a place of the object, which may be empty.
+func (t *Tally) Add(f *laws.Finding, place string) {
 	law := f.Case.Law
 	if f.Advice {
 		t.Advised[law] = true
@@ -39,13 +43,30 @@ func (t *Tally) Add(f *laws.Finding) {
 	}
 	t.Broken[law] = true
 	t.Modes[law] = append(t.Modes[law], f.Mode)
+	if place != "" {
+		t.places[law] = append(t.places[law], place)
+	}
 }
 
-// knows reports whether there is a violation of the same law and failure mode. Advice is known after any finding of the law.
-func (t *Tally) knows(f *laws.Finding) bool {
+// knows reports whether there is a violation of the same law with the same failure mode or at the same place, which most
+// likely has the same cause. Advice is known after any finding of the law.
+func (t *Tally) knows(f *laws.Finding, place string) bool {
 	law := f.Case.Law
 	if f.Advice {
 		return t.Advised[law] || t.Broken[law]
 	}
-	return slices.Contains(t.Modes[law], f.Mode)
+	return slices.Contains(t.Modes[law], f.Mode) || slices.Contains(t.places[law], place)
+}
+
+// PlaceOf returns the member of the object that a finding is about, such as "spec.containers", or "" if that is not known.
+func (r *Run) PlaceOf(f *laws.Finding) string {
+	var path tree.Path
+	if changes, ok := r.Differences(f); ok && len(changes) > 0 {
+		path = changes[0].Path
+	} else if pointers := objects.ProblemPaths(f.Summary); len(pointers) > 0 {
+		for name := range strings.SplitSeq(strings.Trim(pointers[0], "/"), "/") {
+			path = path.Member(name)
+		}
+	}
+	return path[:min(len(path), 2)].String()
 }

@@ -28,7 +28,7 @@ func (r *Registration) validateClientConfig(at *field.Path) field.ErrorList {
 	case c.URL != nil:
 		errs = append(errs, ValidateURL(at.Child("url"), *c.URL)...)
 	case c.Service != nil:
-		errs = append(errs, validateServicePath(at.Child("service").Child("path"), r.Path())...)
+		errs = append(errs, ValidateServicePath(at.Child("service").Child("path"), r.Path())...)
 		errs = append(errs, ValidateService(at.Child("service"), c.Service)...)
 	}
 	return errs
@@ -113,8 +113,8 @@ func ValidateURL(at *field.Path, raw string) field.ErrorList {
 	return errs
 }
 
-// validateServicePath follows the API server's ValidateWebhookService.
-func validateServicePath(at *field.Path, p string) field.ErrorList {
+// ValidateServicePath follows the API server's ValidateWebhookService.
+func ValidateServicePath(at *field.Path, p string) field.ErrorList {
 	if p == "/" {
 		return nil
 	}
@@ -128,6 +128,21 @@ func validateServicePath(at *field.Path, p string) field.ErrorList {
 		}
 	}
 	return errs
+}
+
+// CheckServedPath returns an error if ServedPath is not an absolute path.
+func (r *Registration) CheckServedPath() error {
+	if r.ServedPath == nil {
+		return nil
+	}
+	p := *r.ServedPath
+	if !strings.HasPrefix(p, "/") {
+		return fmt.Errorf("webhook %s: the path %q must start with a slash", r.Name, p)
+	}
+	if u, err := url.Parse(p); err != nil || u.Path != p {
+		return fmt.Errorf("webhook %s: the path %q must be only a path, without host, query, fragment or percent-escapes", r.Name, p)
+	}
+	return nil
 }
 
 // CleanPath returns a path as the API server requests it (DefaultVersionedAPIPath uses

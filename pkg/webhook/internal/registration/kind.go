@@ -74,14 +74,15 @@ func CheckRules[T any](reg *Registration) error {
 }
 
 // CheckHandled returns an error for a request that these kinds or the rules do not cover. Then the
-// configuration in the cluster is not the one of this hook, or its path is wrong.
+// configuration in the cluster is not the one of this hook, or its path is wrong. Without rules, it
+// checks only the kinds.
 func (r *Registration) CheckHandled(kinds []metav1.GroupVersionKind, req *review.Request) error {
 	ofKind := func(k metav1.GroupVersionKind) bool { return matchKind(k, req.Kind) }
 	byRule := func(rule admissionregistrationv1.RuleWithOperations) bool { return matchRule(rule, req) }
 	switch {
 	case len(kinds) > 0 && !slices.ContainsFunc(kinds, ofKind):
 		return reply.BadRequest("the hook handles %s, not kind %s", joinKinds(kinds), KindText(req.Kind))
-	case !slices.ContainsFunc(r.Rules, byRule):
+	case len(r.Rules) > 0 && !slices.ContainsFunc(r.Rules, byRule):
 		return reply.BadRequest("no rule of the hook covers %s of %s (kind %s); its rules are %s",
 			req.Operation, resourceText(req), KindText(req.Kind), rulesText(r.Rules))
 	case req.Object == nil && (req.Operation == admissionv1.Create || req.Operation == admissionv1.Update):

@@ -21,6 +21,7 @@ const defaultTimeoutSeconds = 5
 type Registration struct {
 	Mutating                bool
 	Name                    string
+	ServedPath              *string // set by Hook.WithPath; replaces the path of ClientConfig
 	ClientConfig            admissionregistrationv1.WebhookClientConfig
 	Rules                   []admissionregistrationv1.RuleWithOperations
 	FailurePolicy           *admissionregistrationv1.FailurePolicyType
@@ -101,11 +102,13 @@ func (r *Registration) Timeout() time.Duration {
 	return time.Duration(*r.TimeoutSeconds) * time.Second
 }
 
-// Path returns the path of the clientConfig without a trailing slash, as the API server requests
-// it, or the default path.
+// Path returns ServedPath, the path of the clientConfig, or the default path. It has no trailing slash, as
+// the API server requests it.
 func (r *Registration) Path() string {
 	set := ""
 	switch c := r.ClientConfig; {
+	case r.ServedPath != nil:
+		set = *r.ServedPath
 	case c.Service != nil && c.Service.Path != nil:
 		set = *c.Service.Path
 	case c.URL != nil:

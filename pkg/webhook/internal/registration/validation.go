@@ -30,15 +30,12 @@ func (r *Registration) Validate() field.ErrorList {
 	errs = append(errs, validateRules(at.Child("rules"), r.Rules)...)
 	errs = append(errs, oneOf(at.Child("failurePolicy"), *r.FailurePolicy, admissionregistrationv1.Fail, admissionregistrationv1.Ignore)...)
 	errs = append(errs, oneOf(at.Child("matchPolicy"), *r.MatchPolicy, admissionregistrationv1.Exact, admissionregistrationv1.Equivalent)...)
-	errs = append(errs, oneOf(at.Child("sideEffects"), *r.SideEffects,
-		admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.SideEffectClassNoneOnDryRun)...)
+	errs = append(errs, r.validateSideEffects()...)
 	if r.ReinvocationPolicy != nil {
 		errs = append(errs, oneOf(at.Child("reinvocationPolicy"), *r.ReinvocationPolicy,
 			admissionregistrationv1.NeverReinvocationPolicy, admissionregistrationv1.IfNeededReinvocationPolicy)...)
 	}
-	if s := *r.TimeoutSeconds; s < 1 || s > 30 {
-		errs = append(errs, field.Invalid(at.Child("timeoutSeconds"), s, "must be between 1 and 30"))
-	}
+	errs = append(errs, r.validateTimeout()...)
 	opts := metav1validation.LabelSelectorValidationOptions{}
 	if r.NamespaceSelector != nil {
 		errs = append(errs, metav1validation.ValidateLabelSelector(r.NamespaceSelector, opts, at.Child("namespaceSelector"))...)
@@ -47,6 +44,28 @@ func (r *Registration) Validate() field.ErrorList {
 	errs = append(errs, validateReviewVersions(at.Child("admissionReviewVersions"), r.AdmissionReviewVersions)...)
 	errs = append(errs, r.validateMatchConditions(at.Child("matchConditions"))...)
 	return append(errs, r.validateClientConfig(at.Child("clientConfig"))...)
+}
+
+// ValidateForServing checks only the fields that a hook uses when it answers calls. Rules may be
+// missing then.
+func (r *Registration) ValidateForServing() field.ErrorList {
+	var errs field.ErrorList
+	if len(r.Rules) > 0 {
+		errs = validateRules(r.FieldPath().Child("rules"), r.Rules)
+	}
+	return append(append(errs, r.validateSideEffects()...), r.validateTimeout()...)
+}
+
+func (r *Registration) validateSideEffects() field.ErrorList {
+	return oneOf(r.FieldPath().Child("sideEffects"), *r.SideEffects,
+		admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.SideEffectClassNoneOnDryRun)
+}
+
+func (r *Registration) validateTimeout() field.ErrorList {
+	if s := *r.TimeoutSeconds; s < 1 || s > 30 {
+		return field.ErrorList{field.Invalid(r.FieldPath().Child("timeoutSeconds"), s, "must be between 1 and 30")}
+	}
+	return nil
 }
 
 // FieldPath returns the root of the paths in errors, such as mutating[a.example.com].
