@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -91,6 +92,10 @@ webhooks:
 
 // TestHangup checks that closing the terminal interrupts a command, as Ctrl-C does.
 func TestHangup(t *testing.T) {
+	// A process that ignores the signal, such as one under nohup, passes that on to its children. One that handles it does not.
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
 	c, said := command(t, "lint", "-")
 	in, err := c.StdinPipe()
 	if err != nil {

@@ -3,6 +3,10 @@
 package main
 
 import (
+	"bytes"
+	"io"
+	"log"
+	"os"
 	"runtime/debug"
 	"strings"
 
@@ -21,10 +25,10 @@ import (
 func newVerify(s *screen.Screen) *cobra.Command {
 	var o verify.Options
 	c := &cobra.Command{
-		Use:     "verify",
+		Use:     "verify [PACKAGE]",
 		Short:   "Test that a mutating webhook is safe to call again",
 		GroupID: "check",
-		Args:    arguments(),
+		Args:    cobra.MaximumNArgs(1),
 		Long: `Test that a mutating webhook, in any language, is safe to call again.
 
 The API server can call a mutating webhook several times for one object: again in
@@ -78,13 +82,21 @@ admitkit verify --chain mesh.yaml --chain token.yaml \
     --ca-file ca.crt -f pod.yaml
 
 # a Go package of hooks written with admitkit
-admitkit verify --hook ./hooks -f config/samples`,
+admitkit verify ./hooks -f config/samples`,
 	}
 	outputs := outputFlag(c, "text", "json", "junit", "html")
 	verifyFlags(c, &o)
-	c.RunE = func(c *cobra.Command, _ []string) error {
+	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := outputs.Check(s); err != nil {
 			return err
+		}
+		if len(args) > 0 {
+			if c.Flags().Changed("hook") {
+				return problem.New("%s and --hook both name a package of hooks", args[0]).Hint("%s %s", c.CommandPath(), args[0])
+			}
+			if err := c.Flags().Set("hook", args[0]); err != nil {
+				return err
+			}
 		}
 		if err := exclusive(c, [][]string{{"server", "in-process"}, {"chain", "webhook-configuration", "hook"}, {"chain", "webhook"}, {"hook", "url"}}); err != nil {
 			return err
@@ -121,8 +133,22 @@ func exclusive(c *cobra.Command, groups [][]string) error {
 	return nil
 }
 
-// quietLibraries discards the logs of the Kubernetes libraries.
-func quietLibraries() { klog.SetLogger(logr.Discard()) }
+// quietLibraries discards the logs of the Kubernetes libraries, and what net/http logs about webhooks that stop.
+func quietLibraries() {
+	klog.SetLogger(logr.Discard())
+	log.SetOutput(withoutIdleResponses{os.Stderr})
+}
+
+// withoutIdleResponses drops the message of net/http's client about a response on an idle connection. A server sends one to
+// say that it closes the connection.
+type withoutIdleResponses struct{ io.Writer }
+
+func (w withoutIdleResponses) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte("Unsolicited response received on idle HTTP channel")) {
+		return len(p), nil
+	}
+	return w.Writer.Write(p)
+}
 
 // moreMemory makes the garbage collector run less often, because a run allocates many short-lived objects. The
 // returned function restores the previous setting.

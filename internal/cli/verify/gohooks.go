@@ -5,6 +5,7 @@ package verify
 import (
 	"bytes"
 	"context"
+	"os"
 	"strings"
 	"sync"
 
@@ -30,13 +31,21 @@ func (r *runner) goHooks(ctx context.Context) ([]target, func(), error) {
 		}
 		program.Close()
 	}
+	options := gohooks.StartOptions{Log: said}
+	if len(program.Rules) > 0 {
+		if options.Kubeconfig = os.Getenv("KUBECONFIG"); options.Kubeconfig == "" {
+			program.Close()
+			return nil, nil, problem.New("the hooks of %s read a cluster, and $KUBECONFIG is not set", program.Package).
+				Hint("admitkit apiserver start  # prints an export line for a cluster on this machine")
+		}
+	}
 	h, err := r.goHook(ctx, program)
 	for range replicas {
 		if err != nil {
 			break
 		}
 		var p *gohooks.Process
-		if p, err = program.Start(ctx, gohooks.StartOptions{Log: said}); err == nil {
+		if p, err = program.Start(ctx, options); err == nil {
 			processes = append(processes, p)
 			h.urls, h.ca = append(h.urls, strings.TrimSuffix(p.URL, "/")+pathOf(h)), p.CA
 			go r.watch(ctx, p, said)
