@@ -47,10 +47,10 @@ type Opener interface {
 
 type unexported struct{ X int }
 
-// NewBox makes.
+// NewBox returns a box.
 func NewBox[T any](name string, values ...T) *Box[T] { return nil }
 
-// Walk goes.
+// Walk calls f for each number.
 func Walk(f func(int) bool) { _ = hidden }
 `
 

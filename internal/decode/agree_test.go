@@ -12,7 +12,8 @@ import (
 // generated types. ADMITKIT_DECODE_CASES sets the number of cases, ADMITKIT_DECODE_SEED the first seed.
 func TestUnmarshalAgreesWithKubernetesJSON(t *testing.T) { decodetest.Run(t, unmarshal) }
 
-// TestOddSpellingsAgree decodes all odd numbers, strings and names into all small types.
+// TestOddSpellingsAgree decodes each unusual spelling of a number, a string or a name into each of some small types, and
+// compares the result with that of the libraries.
 func TestOddSpellingsAgree(t *testing.T) {
 	documents := 0
 	for typ, doc := range decodetest.Edges() {

@@ -37,7 +37,7 @@ func v1(response string) string {
 	return `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":` + response + `}`
 }
 
-// Both failure policies classify a response alike. They differ only in what follows from a failure.
+// Whether a response is a failure does not depend on the failure policy. The policy decides only what follows from it.
 func TestAnswers(t *testing.T) {
 	const callError, serverError, deny, allow = "call error", "server error", "deny", "allow"
 	patch := `"patchType":"JSONPatch","patch":"W3sib3AiOiJhZGQiLCJwYXRoIjoiL21ldGFkYXRhL2xhYmVscy9hIiwidmFsdWUiOiJiIn1d"` // sets a label

@@ -21,7 +21,7 @@ type Rival struct {
 	start func(t *Trial) func(*objects.Object) *session.Outcome
 }
 
-// Rivals is a set of rivals by name.
+// Rivals has the other webhooks of a run, by name.
 type Rivals map[string]Rival
 
 func (r Rivals) add(other Rival) {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// An http.Server passes the same request to its handler.
+// A handler that the harness calls gets the same request as from an http.Server.
 func TestInstanceServesRequestsAsAServerDoes(t *testing.T) {
 	var after context.Context
 	c := &instance{newHandler: func() http.Handler {
