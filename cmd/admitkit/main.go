@@ -13,6 +13,9 @@ import (
 )
 
 func main() {
+	if calledByGoVet(os.Args[1:]) {
+		serveGoVet()
+	}
 	ending := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
 		ending = append(ending, syscall.SIGHUP) // sent when the terminal is closed

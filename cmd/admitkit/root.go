@@ -144,6 +144,7 @@ func commands(s *screen.Screen) []*cobra.Command {
 		newDev(s),
 		newManifests(s),
 		newVerify(s),
+		newVet(s),
 		newLint(s),
 		newExplain(s),
 		newAudit(s),

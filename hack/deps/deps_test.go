@@ -23,6 +23,7 @@ var layers = map[string][]string{
 	"review":        {"patch"},
 	"certs":         {"patch", "review"},
 	"apiserverauth": nil,
+	"vet":           nil,
 	"webhook":       {"patch", "review"},
 	"install":       {"patch", "review", "webhook", "certs"},
 	"metrics":       {"patch", "review", "webhook", "certs", "install"},
