@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,8 +23,9 @@ func calledByGoVet(args []string) bool {
 	if len(args) == 0 {
 		return false
 	}
-	last := args[len(args)-1]
-	return args[0] == "-V=full" || args[0] == "-flags" || strings.HasSuffix(last, ".cfg") && (len(args) == 1 || strings.HasPrefix(args[0], "-"))
+	flags, last := args[:len(args)-1], args[len(args)-1]
+	onlyFlags := !slices.ContainsFunc(flags, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
+	return last == "-V=full" || last == "-flags" || onlyFlags && strings.HasSuffix(last, ".cfg")
 }
 
 // serveGoVet does the work of "go vet -vettool", and ends the process.

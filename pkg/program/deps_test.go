@@ -241,6 +241,7 @@ func TestFailuresOfBackgroundWork(t *testing.T) {
 		{"request fails", func(deps *Deps) {
 			deps.RunCache(make(cacheOf), func(context.Context) error { return broken })
 		}, "request the objects of a cache: the watch broke"},
+		{"no request", func(deps *Deps) { deps.RunCache(make(cacheOf), nil) }, "Deps.RunCache got no request"},
 		{"cache gives up", func(deps *Deps) { deps.RunCache(neverSynced{}, noRequest) }, "a cache of the hooks did not sync"},
 		{"cache without RunCache", func(deps *Deps) { deps.Run(make(cacheOf)) }, "use Deps.RunCache"},
 		{"factory without informers", func(deps *Deps) {

@@ -55,6 +55,11 @@ func (d *Deps) Run(r Runnable) {
 // cache fetches only requested objects, so without request it would appear to have synced at once. If request fails or the
 // cache cannot sync, the program stops and returns the error.
 func (d *Deps) RunCache(c Cache, request func(ctx context.Context) error) {
+	if request == nil {
+		request = func(context.Context) error {
+			return errors.New("Deps.RunCache got no request: pass a function that requests the objects that the hooks read")
+		}
+	}
 	d.add(work{run: c.Start, sync: func(ctx context.Context) error {
 		if err := request(ctx); err != nil {
 			return fmt.Errorf("request the objects of a cache: %w", err)
