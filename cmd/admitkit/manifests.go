@@ -30,6 +30,7 @@ function, which can also return an error:
 
   func Hooks() []*webhook.Hook
 
+It can have the parameters of Hooks in package program, too: no cluster is needed.
 Without it, the hooks are the exported variables of type *webhook.Hook, and the
 results of exported functions without parameters that return one. The go command
 builds the package; nothing is written into its folder.
