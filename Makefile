@@ -63,7 +63,7 @@ quick: ## Test and lint the packages changed since main, without race detector a
 test: check lint api-check narrow ## Run every check and a test of every behaviour (CI runs this)
 	@hack/apiserver/build.sh >/dev/null # once, before two targets need it
 	@mkdir -p .cache && hack/beside.sh .cache/corpus.log corpus unit cli e2e next-core
-	@hack/beside.sh .cache/projects.log projects certmanager monitoring browser bench-test
+	@hack/beside.sh .cache/projects.log projects certmanager monitoring browser bench-test verifytest
 	@$(MAKE) --no-print-directory proof # alone, because it compares times
 
 .PHONY: nightly
@@ -71,7 +71,7 @@ nightly: check lint api-check narrow ## Run all of test in full: race detector, 
 	@hack/apiserver/build.sh >/dev/null
 	@mkdir -p .cache && ADMITKIT_CASES=all hack/beside.sh .cache/corpus.log corpus cli e2e
 	@$(MAKE) --no-print-directory unit RACE=all
-	@$(MAKE) --no-print-directory next projects soak certmanager monitoring browser bench-test oracle fuzz
+	@$(MAKE) --no-print-directory next projects soak certmanager monitoring browser bench-test verifytest oracle fuzz
 
 .PHONY: narrow
 narrow: ## Build the packages that a webhook links for a 32-bit platform
@@ -140,6 +140,10 @@ monitoring: ## Test the dashboard and the alert rules with Prometheus' query eng
 browser: ## Test the HTML report in Chromium (root installs Debian's if it is missing)
 	cd hack/browser && $(GO) vet ./... && $(GO) test -count=1 $(GOTESTFLAGS) ./...
 
+.PHONY: verifytest
+verifytest: ## Test the module that runs the harness from a project without admitkit in its go.mod
+	cd verifytest && $(GO) vet ./... && $(GO) test -count=1 $(GOTESTFLAGS) ./...
+
 .PHONY: certmanager
 certmanager: ## Renew, replace and move certificates with cert-manager itself, under traffic
 	cd hack/certmanager && $(GO) vet ./...
@@ -179,7 +183,7 @@ check: ## Check licence lines, formatting, modules and shell scripts
 
 .PHONY: lint
 lint: ## Run the pinned golangci-lint
-	@lint=$$(hack/tools/build.sh golangci-lint) && $$lint run --allow-parallel-runners ./... && for module in bench browser certmanager monitoring; do (cd hack/$$module && $$lint run --allow-parallel-runners ./...); done
+	@lint=$$(hack/tools/build.sh golangci-lint) && $$lint run --allow-parallel-runners ./... && for module in verifytest hack/{bench,browser,certmanager,monitoring}; do (cd $$module && $$lint run --allow-parallel-runners ./...); done
 
 .PHONY: fmt
 fmt: ## Format the Go code, imports included

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package verifytest tests in a Go test that a mutating webhook is safe to call again. It serves the webhook's handler on
+// loopback and runs the program admitkit, whose command verify calls it as the API server does.
+//
+// The package is a module of its own and needs only Go's library. So it changes nothing in the go.mod of a project with
+// other versions of controller-runtime or of Kubernetes' libraries. Package idempotence of admitkit does the same in
+// process, and faster.
+package verifytest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Options configure a test. The zero value is valid.
+type Options struct {
+	// Tool is the path of the program admitkit. The default is $ADMITKIT, or else admitkit in $PATH.
+	Tool string
+	// Path is the path of the webhook, if the handler serves several or looks at it. The default is /.
+	Path string
+	// Args are further flags of "admitkit verify", such as "--objects=20" or "--exceptions=exceptions.yaml".
+	Args []string
+}
+
+// install says how to get the program. It does not name go get, which would change go.mod.
+const install = "install it with\n  go install github.com/admitkit/admitkit/cmd/admitkit@latest\nor set $ADMITKIT to its path"
+
+// Run tests a handler. configuration is a file with its MutatingWebhookConfiguration, such as
+// config/webhook/manifests.yaml. samples are files or folders with objects that the webhook changes.
+//
+// The test fails if a law fails, with the report of verify as its output, and if there is no verdict: the program is
+// missing, the handler does not answer, or it changes too few objects. It never skips.
+func Run(t testing.TB, handler http.Handler, configuration string, samples ...string) {
+	t.Helper()
+	Options{}.Run(t, handler, configuration, samples...)
+}
+
+// Run is the function Run with options.
+func (o Options) Run(t testing.TB, handler http.Handler, configuration string, samples ...string) {
+	t.Helper()
+	tool, err := o.tool()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	server := httptest.NewServer(handler)
+	defer server.Close()
+	args := []string{"verify", "--url", server.URL + "/" + strings.TrimPrefix(o.Path, "/"), "--webhook-configuration", configuration}
+	for _, sample := range samples {
+		args = append(args, "-f", sample)
+	}
+	ctx, stop := untilDeadline(t)
+	defer stop()
+	cmd := exec.CommandContext(ctx, tool, append(args, o.Args...)...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so that verify stops what it started
+	cmd.WaitDelay = 20 * time.Second
+	var report bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &report, &report
+	err = cmd.Run()
+	var exit *exec.ExitError
+	switch text := strings.TrimSpace(report.String()); {
+	case err == nil:
+		t.Log(text)
+	case errors.As(err, &exit) && exit.ExitCode() == 1:
+		t.Errorf("the webhook is not safe to call again:\n%s", text)
+	case ctx.Err() != nil:
+		t.Errorf("the deadline of the test ended admitkit verify: raise -timeout, or lower --objects in Options.Args\n%s", text)
+	default:
+		t.Errorf("admitkit verify has no verdict (%v):\n%s", err, text)
+	}
+}
+
+// tool returns the path of the program.
+func (o Options) tool() (string, error) {
+	name := o.Tool
+	if name == "" {
+		name = os.Getenv("ADMITKIT")
+	}
+	if name == "" {
+		name = "admitkit"
+	}
+	tool, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("the program admitkit is missing (%w): %s", err, install)
+	}
+	return tool, nil
+}
+
+// untilDeadline returns a context that ends before the deadline of the test, so that the report is printed.
+func untilDeadline(t testing.TB) (context.Context, context.CancelFunc) {
+	if d, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
+		if deadline, ok := d.Deadline(); ok {
+			return context.WithDeadline(context.Background(), deadline.Add(-30*time.Second))
+		}
+	}
+	return context.WithCancel(context.Background())
+}
