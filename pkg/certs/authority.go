@@ -53,7 +53,7 @@ func (t KeyType) generate() (crypto.Signer, error) {
 	return nil, fmt.Errorf("unknown key type %q: want one of %q", t, []KeyType{ECDSAP256, ECDSAP384, RSA2048, RSA4096, Ed25519})
 }
 
-// is tells whether a key is of the type.
+// is reports whether a key is of the type.
 func (t KeyType) is(public crypto.PublicKey) bool {
 	switch k := public.(type) {
 	case *ecdsa.PublicKey:
@@ -69,13 +69,13 @@ func (t KeyType) is(public crypto.PublicKey) bool {
 // An authority is a CA. It is immutable.
 type authority struct {
 	cert *x509.Certificate
-	key  crypto.Signer // nil once it signs no more, and for CAs of others
-	// outlives is for how long after it stops signing certificates of it may be valid: of all
-	// the replicas that sign with it the longest, since they may have different options.
+	key  crypto.Signer // nil after the CA has stopped signing, and for CAs of other sources
+	// outlives is how long after its last signature a certificate of this CA may still be valid. It is the longest such
+	// time of all replicas, because their options may differ.
 	outlives time.Duration
 }
 
-// id tells CAs apart: equal names and keys do not make equal certificates.
+// id identifies the CA by its certificate. Two CAs can have equal names and keys.
 func (a *authority) id() string { return fingerprint(a.cert) }
 
 func fingerprint(c *x509.Certificate) string {
@@ -86,7 +86,7 @@ func fingerprint(c *x509.Certificate) string {
 // authorityName begins the name of every CA that a source makes.
 const authorityName = "admitkit CA of "
 
-// newAuthority makes a CA that is valid from skew before now.
+// newAuthority returns a new CA that is valid from skew before now.
 func newAuthority(name string, t KeyType, now time.Time, lifetime, skew time.Duration) (*authority, error) {
 	key, err := t.generate()
 	if err != nil {
@@ -98,7 +98,7 @@ func newAuthority(name string, t KeyType, now time.Time, lifetime, skew time.Dur
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial,
-		// A name of its own for each CA: verifiers look for the issuer by name first.
+		// Each CA has its own name, because verifiers look for the issuer by name first.
 		Subject:   pkix.Name{CommonName: fmt.Sprintf("%s %s %x", name, now.UTC().Format(time.DateOnly), serial.Bytes()[:4])},
 		NotBefore: now.Add(-skew), NotAfter: now.Add(lifetime),
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
@@ -106,7 +106,7 @@ func newAuthority(name string, t KeyType, now time.Time, lifetime, skew time.Dur
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a CA: %w", err)
+		return nil, fmt.Errorf("cannot create a CA: %w", err)
 	}
 	cert, err := x509.ParseCertificate(der)
 	if err != nil {
@@ -115,7 +115,7 @@ func newAuthority(name string, t KeyType, now time.Time, lifetime, skew time.Dur
 	return &authority{cert: cert, key: key}, nil
 }
 
-// names are the hosts that a serving certificate is for.
+// names are the hosts of a serving certificate.
 type names struct {
 	dns []string
 	ips []net.IP
@@ -125,7 +125,7 @@ func (n names) equal(c *x509.Certificate) bool {
 	return slices.Equal(n.dns, c.DNSNames) && slices.EqualFunc(n.ips, c.IPAddresses, net.IP.Equal)
 }
 
-// host is one of the names, to verify a certificate with.
+// host returns one of the names, to verify a certificate.
 func (n names) host() string {
 	if len(n.dns) > 0 {
 		return n.dns[0]
@@ -133,10 +133,10 @@ func (n names) host() string {
 	return n.ips[0].String()
 }
 
-// issue makes a serving certificate with a new key. It ends no later than the CA.
+// issue returns a serving certificate with a new key. It expires no later than the CA.
 func (a *authority) issue(n names, t KeyType, now, notAfter time.Time, skew time.Duration) (*tls.Certificate, error) {
 	if a.key == nil {
-		return nil, fmt.Errorf("the key of the CA %q is not there", a.cert.Subject.CommonName)
+		return nil, fmt.Errorf("the CA %q has no key", a.cert.Subject.CommonName)
 	}
 	key, err := t.generate()
 	if err != nil {
@@ -159,7 +159,7 @@ func (a *authority) issue(n names, t KeyType, now, notAfter time.Time, skew time
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a serving certificate: %w", err)
+		return nil, fmt.Errorf("cannot create a serving certificate: %w", err)
 	}
 	leaf, err := x509.ParseCertificate(der)
 	if err != nil {
@@ -168,10 +168,10 @@ func (a *authority) issue(n names, t KeyType, now, notAfter time.Time, skew time
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, nil
 }
 
-// commonName cuts what is too long for one (RFC 5280, ub-common-name); only SANs count anyway.
+// commonName cuts a host name to the longest common name (RFC 5280, ub-common-name). Clients verify only the SANs.
 func commonName(host string) string { return host[:min(len(host), 64)] }
 
-// newSerial returns 127 random bits with the highest set: positive, and never twice.
+// newSerial returns 127 random bits of which the highest is set, so that the number is positive and unique.
 func newSerial() (*big.Int, error) {
 	limit := new(big.Int).Lsh(big.NewInt(1), 126)
 	n, err := rand.Int(rand.Reader, limit)
@@ -185,8 +185,8 @@ func encodeCertificate(c *x509.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
 }
 
-// parseBundle returns the certificates of a caBundle, each once. As when the API server reads
-// one, other text and what does not parse is passed over.
+// parseBundle returns the certificates of a caBundle without duplicates. Like the API server, it ignores other text and
+// certificates that do not parse.
 func parseBundle(text []byte) []*x509.Certificate {
 	var all []*x509.Certificate
 	for {
@@ -212,7 +212,7 @@ func encodeKey(key crypto.Signer) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
-// parseAuthority reads a CA back. The key may be missing.
+// parseAuthority decodes a CA. The key may be missing.
 func parseAuthority(certPEM, keyPEM []byte) (*authority, error) {
 	certs := parseBundle(certPEM)
 	if len(certs) != 1 {
@@ -232,10 +232,10 @@ func parseAuthority(certPEM, keyPEM []byte) (*authority, error) {
 	}
 	key, ok := parsed.(crypto.Signer)
 	if !ok || !samePublicKey(key.Public(), a.cert.PublicKey) {
-		return nil, errors.New("the key is not that of the certificate")
+		return nil, errors.New("the key does not belong to the certificate")
 	}
 	if err := a.cert.CheckSignatureFrom(a.cert); err != nil {
-		return nil, fmt.Errorf("the certificate is not that of a CA which signed itself: %w", err)
+		return nil, fmt.Errorf("the certificate is not a self-signed CA: %w", err)
 	}
 	a.key = key
 	return a, nil

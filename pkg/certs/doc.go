@@ -3,9 +3,8 @@
 // Package certs provides the certificates that webhooks serve with, and keeps the API server
 // trusting them.
 //
-// A [Source] is where a certificate comes from: [Files] reads what cert-manager or somebody
-// else mounts, [Static] has one in memory, and [SelfManaged] makes its own, with nothing
-// needed in the cluster but a Secret. [TLSConfig] and [Ready] are the two things that a server
+// A [Source] provides a certificate: [Files] reads files, for example those of cert-manager. [Static] has a certificate in
+// memory. [SelfManaged] creates its own, and needs only a Secret in the cluster. [TLSConfig] and [Ready] are the two things that a server
 // wants of a source:
 //
 //	source, err := certs.NewSelfManaged(certs.Options{ … })

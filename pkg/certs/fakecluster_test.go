@@ -31,7 +31,7 @@ type fakeCluster struct {
 type pastBundle struct {
 	since  time.Time
 	bundle []byte
-	spoilt bool // written by somebody else than a source
+	spoilt bool // written by a client that is not a source
 	parsed []*x509.Certificate
 }
 
@@ -62,7 +62,7 @@ func (f *fakeCluster) createTarget(t Target, bundle []byte) {
 	f.note("somebody writes %s: %s", t, idsOf(bundle))
 }
 
-// setSecret is what somebody with a right to do so does to the Secret. nil deletes it.
+// setSecret replaces the data of the Secret, as a client with the permission can. nil deletes the Secret.
 func (f *fakeCluster) setSecret(data map[string][]byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -11,45 +11,44 @@ import (
 	"github.com/admitkit/admitkit/pkg/certs/internal/kube"
 )
 
-// A history is what one replica remembers of earlier turns. All times except written are of its own
-// clock, with the monotonic reading: a step of the clock does not count as time in which a CA
-// settles, nor does the suspension of the machine.
+// A history is what one replica remembers of earlier turns. All times except written are from its own clock, with the
+// monotonic reading. So neither a step of the clock nor a suspension of the machine counts as time in which a CA settles.
 type history struct {
 	version string // of the Secret that was decoded last
 	state   *state
 	err     error
 
-	snapshots map[string]snapshot      // the last look at each place, by its name
-	since     map[caSighting]time.Time // when a CA was first seen in a place, and at every look since
-	trusted   map[string]error         // what a target said of the certificate, when it could be read last
-	untrusted error                    // which of them do not trust it
+	snapshots map[string]snapshot      // the last snapshot of each place, by its name
+	since     map[caSighting]time.Time // since when each snapshot of a place had the CA
+	trusted   map[string]error         // whether each target trusts the certificate, as of its last read; nil means yes
+	untrusted error                    // names the targets that do not trust it
 	ready     bool                     // the replica was ready once
 	logged    string                   // the error that was logged last
-	ahead     time.Duration            // by how much this clock was, as it was told last
+	ahead     time.Duration            // how far this clock was ahead when that was logged last
 	overdue   bool                     // see follow
-	far       debounced                // the clocks differ by too much
-	differs   debounced                // they differ by so much that it is told
-	// clocksDiffer says that the log was told so, or that it is an error.
+	far       debounced                // the clocks differ too much to go on
+	differs   debounced                // the clocks differ enough to log it
+	// clocksDiffer reports whether the difference was logged, or is an error.
 	clocksDiffer bool
 }
 
-// A caSighting is a CA that was seen in a target, or in the Secret, whose place is empty.
+// A caSighting is a CA in a target, or in the Secret, which has an empty place.
 type caSighting struct{ ca, place string }
 
 // A snapshot identifies the version of a target or the Secret, to detect changes between two turns.
 type snapshot struct {
 	at      time.Time
 	version string
-	written time.Time // by the server's clock
+	written time.Time // from the server's clock
 }
 
-// follows tells whether what is there at both looks was there all the time: nothing was changed,
-// or at least not the caBundle by one of us, as after a loss, and the time between is short.
+// follows reports whether a CA that both snapshots have was there between them, too. That is so if nothing was written, or
+// if no source wrote the caBundle and the time between is short.
 func (g snapshot) follows(before snapshot, began time.Time, patience time.Duration) bool {
 	return g.version == before.version || g.written.Equal(before.written) && began.Sub(before.at) <= patience
 }
 
-// decode reads the Secret, if it is another than the last time.
+// decode decodes the Secret, unless it is the one that was decoded last.
 func (l *history) decode(s kube.Secret) (*state, error) {
 	if s.Version == "" || s.Version != l.version {
 		l.state, l.err = decodeState(s.Data)
@@ -58,8 +57,7 @@ func (l *history) decode(s kube.Secret) (*state, error) {
 	return l.state, l.err
 }
 
-// observe remembers where the CAs of the Secret were seen in this turn. What could not be read
-// stays as it was.
+// observe records in which places this turn found the CAs of the Secret. A place that could not be read keeps its record.
 func (l *history) observe(seen *state, t *turn, patience time.Duration) {
 	if l.snapshots == nil {
 		l.snapshots, l.since = map[string]snapshot{}, map[caSighting]time.Time{}
@@ -79,7 +77,7 @@ func (l *history) observe(seen *state, t *turn, patience time.Duration) {
 	}
 }
 
-// record records the CAs that a place holds now.
+// record records the CAs in a place.
 func (l *history) record(place string, g snapshot, t *turn, patience time.Duration, there []*x509.Certificate) {
 	before, known := l.snapshots[place]
 	l.snapshots[place] = g
@@ -95,10 +93,9 @@ func (l *history) record(place string, g snapshot, t *turn, patience time.Durati
 	maps.Copy(l.since, first)
 }
 
-// settled tells whether this replica has seen a CA, at every look and for long enough, in the
-// Secret and in every target of ours that calls somebody. Each replica finds out for itself, about its
-// own targets: one that dies has another one begin again, and no clocks are compared. A target
-// that cannot be read now may lack it.
+// settled reports whether this replica has found a CA for long enough in the Secret and in each of its targets with a
+// webhook. Each replica decides that for its own targets with its own clock, so no clocks are compared. If the target
+// cannot be read now, the CA may be missing there.
 func (l *history) settled(a *authority, t *turn, settle time.Duration) bool {
 	if a == nil {
 		return false
@@ -112,7 +109,7 @@ func (l *history) settled(a *authority, t *turn, settle time.Duration) bool {
 	})
 }
 
-// settlesAt is when everything that was seen will have settled if nothing happens.
+// settlesAt returns when all known CAs will have settled if nothing changes.
 func (l *history) settlesAt(settle time.Duration) time.Time {
 	var last time.Time
 	for _, t := range l.since {
@@ -130,13 +127,13 @@ func (l *history) settlesAt(settle time.Duration) time.Time {
 // wrong clock.
 const confirmations = 3
 
-// A debounced value is that of the first update, or of several in a row.
+// A debounced value changes only after several equal updates in a row. The first update sets it at once.
 type debounced struct {
 	known, is bool
-	against   int // looks that say otherwise
+	against   int // updates in a row with the other value
 }
 
-// look tells whether a look agrees with what is thought after it.
+// update takes a new value. It reports whether the debounced value is equal to it afterwards.
 func (s *debounced) update(found bool) (agrees bool) {
 	switch {
 	case found == s.is && s.known:

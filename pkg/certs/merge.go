@@ -10,15 +10,13 @@ import (
 	"time"
 )
 
-// merge returns what the Secret should hold: what was seen there, completed by what this
-// replica knows. seen is nil when there was nothing that could be read, known is nil for a
-// replica that has just started.
+// merge returns the state that the Secret should have: the one in the Secret, completed by the one that this replica knows.
+// seen is nil if the Secret has no readable state. known is nil for a replica that has just started.
 //
-// The newer of the two decides what each CA is for. What only the other has stays trusted for
-// as long as certificates that it signed may be valid: an emptied Secret that another replica
-// has filled, or an old copy that somebody has put back, must not take the trust from what is
-// being served. That copy may be where a replica began that this one has not met: so what signs
-// there is trusted as if it did, though it was to be retired soon, or is.
+// The newer state decides the use of each CA. A CA that only the older state has stays trusted as long as one of its
+// certificates may be valid. So an emptied Secret that another replica has filled, or a restored backup, does not end the
+// trust in certificates that are being served. A replica may have started from that backup. So the CA that signs in it
+// is trusted as if it signed now, even if it was about to be retired.
 func (p policy) merge(seen, known *state, now time.Time) *state {
 	switch {
 	case seen == nil && known == nil:
@@ -35,7 +33,7 @@ func (p policy) merge(seen, known *state, now time.Time) *state {
 	merged := base.clone()
 	merged.generation = max(seen.generation, known.generation)
 	for _, r := range other.retired {
-		if now.Add(p.skew).Before(r.until) { // else a slow clock brings back what another has just forgotten
+		if now.Add(p.skew).Before(r.until) { // otherwise a slow clock would restore a record that another replica has just removed
 			merged.retire(r)
 		}
 	}
@@ -50,7 +48,7 @@ func (p policy) merge(seen, known *state, now time.Time) *state {
 	}
 	for _, r := range other.retiring {
 		p.keep(merged, r.cert, r.target, now)
-		for i, m := range merged.retiring { // the longer trust of the two
+		for i, m := range merged.retiring { // the later end of trust counts
 			if m.target == r.target && m.cert.Equal(r.cert) && m.until.Before(r.until) {
 				merged.retiring[i].until = r.until
 			}

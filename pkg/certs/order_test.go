@@ -45,8 +45,8 @@ func (s *stalling) WriteSecret(ctx context.Context, st kube.Secret) error {
 	return s.cluster.WriteSecret(ctx, st)
 }
 
-// A replica that falls asleep at the worst moment, and wakes after the CA was replaced twice, takes
-// nothing back: what others serve stays trusted all the time.
+// A replica that is suspended at the worst moment, and continues after the CA was replaced twice, reverts nothing. The
+// certificates of the other replicas stay trusted all the time.
 func TestStaleReplica(t *testing.T) {
 	rows := []struct {
 		name string

@@ -85,14 +85,14 @@ func (s *SelfManaged) notReadyReason(t *turn, trust error) error {
 			continue
 		}
 		if o.err != nil {
-			return fmt.Errorf("it is not known since when %s trusts what is served: %w", o.target, o.err)
+			return fmt.Errorf("%s cannot be read, so it is unknown whether the API server trusts the certificate: %w", o.target, o.err)
 		}
 		first, seen := s.seen.since[caSighting{fingerprint(s.issuer), o.target.String()}]
 		own := seen && t.began.Sub(first) >= s.o.Settle
 		const rounded = time.Second // what is in managedFields is
 		others := !o.written && !o.Written.IsZero() && t.now.Add(-t.ahead).Sub(o.Written) >= s.o.Settle+rounded
 		if !own && !others {
-			return fmt.Errorf("the caBundle of %s was changed less than %s ago, so that an API server may not know it yet", o.target, s.o.Settle)
+			return fmt.Errorf("the caBundle of %s was changed less than %s ago, so an API server may still have the old one", o.target, s.o.Settle)
 		}
 	}
 	return nil

@@ -52,7 +52,7 @@ func (s *SelfManaged) readTargets(ctx context.Context) []observation {
 func (s *SelfManaged) agree(ctx context.Context, t *turn) (*state, error) {
 	seen, readErr := s.seen.decode(t.stored)
 	if errors.Is(readErr, errForeignSecret) {
-		return nil, fmt.Errorf("%s: %w: name another one, or delete this one", s.secretName(), readErr)
+		return nil, fmt.Errorf("%s: %w: choose another name, or delete this Secret", s.secretName(), readErr)
 	}
 	known := s.known()
 	s.seen.observe(seen, t, 3*s.o.Interval)

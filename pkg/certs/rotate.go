@@ -7,15 +7,14 @@ import (
 	"time"
 )
 
-// rotate takes the steps that are due, and returns the state after them. wanted says that
-// somebody asks for a new CA; settled that this replica has seen the next CA in every caBundle
-// for as long as it takes.
+// rotate takes the steps that are due, and returns the state after them. wanted means that a user asks for a new CA. settled
+// means that the next CA has been in every caBundle for long enough.
 //
-//	publish: a CA is made, trusted from now on, and not yet used
-//	sign:    it has settled, so it signs; the old one loses its key and stays trusted
-//	retire:  nothing that the old one signed is valid any more, so it is dropped
+//	publish: a CA is created; clients trust it from now on, and it does not sign yet
+//	sign:    the CA has settled, so it signs; the old CA loses its key and stays trusted
+//	retire:  all certificates of the old CA have expired, so it is removed
 func (p policy) rotate(s *state, now time.Time, wanted, settled bool) (*state, error) {
-	wanted = wanted && s.next == nil // else it is on its way
+	wanted = wanted && s.next == nil // otherwise a new CA exists already
 	r := s.clone()
 	r.dropEnded(now)
 	if r.signing != nil && r.signing.outlives < p.outlives() { // before this replica signs with it
@@ -37,13 +36,11 @@ func (p policy) rotate(s *state, now time.Time, wanted, settled bool) (*state, e
 	return r, nil
 }
 
-// maxRetiring bounds how many CAs are made before their time: a wish for a new CA that somebody
-// puts back again and again, or replicas that want different types of keys, must not fill the
-// Secret.
+// maxRetiring limits the CAs that are created early. Otherwise repeated requests for a new CA, or replicas with different
+// key types, could fill the Secret.
 const maxRetiring = 8
 
-// due tells whether a CA is to be replaced. Its life counts from when it was made, skew after
-// its beginning.
+// due reports whether a CA must be replaced. Its lifetime counts from its creation, which is skew after NotBefore.
 func (p policy) due(a *authority, now time.Time) bool {
 	return !now.Before(p.dueAt(a)) || !p.keyType.is(a.cert.PublicKey)
 }
@@ -52,8 +49,8 @@ func (p policy) dueAt(a *authority) time.Time {
 	return renewalTime(a.cert.NotBefore.Add(p.skew), a.cert.NotAfter)
 }
 
-// mustSignNow tells whether waiting for the next CA to settle costs more calls than going on
-// without: what the old one signs is not valid any more. The very first CA signs all the same.
+// mustSignNow reports whether the next CA must sign before it has settled: the old CA has expired, so its certificates
+// fail every call. The very first CA signs at once when it is due.
 func (p policy) mustSignNow(s *state, now time.Time) bool {
 	if s.signing == nil {
 		return p.due(s.next, now)
@@ -70,7 +67,7 @@ func (p policy) sign(s *state, now time.Time) {
 	s.signing, s.next = s.next, nil
 }
 
-// dropEnded ends the trust in what nobody needs, and forgets what is over.
+// dropEnded retires the CAs that are no longer needed, and removes records whose time is over.
 func (s *state) dropEnded(now time.Time) {
 	ended := func(x retiring) bool { return !now.Before(x.until) }
 	all := s.retiring
@@ -81,7 +78,7 @@ func (s *state) dropEnded(now time.Time) {
 		}
 		r := retired{id: fingerprint(x.cert), until: x.cert.NotAfter.Add(day)} // clocks differ
 		if x.target != "" {
-			r.foreign, r.until = true, now.Add(time.Hour) // who brings it back needs it
+			r.foreign, r.until = true, now.Add(time.Hour) // a source that writes it again still needs it
 		}
 		s.retire(r)
 	}
@@ -91,7 +88,7 @@ func (s *state) dropEnded(now time.Time) {
 	s.retired = slices.DeleteFunc(s.retired, func(r retired) bool { return !now.Before(r.until) })
 }
 
-// wake returns when the next step is due for time alone, or the zero time.
+// wake returns when the next step is due because of the time, or the zero time if none is.
 func (p policy) wake(s *state, now time.Time) time.Time {
 	var at time.Time
 	sooner := func(t time.Time) {

@@ -12,9 +12,9 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Start looks after the CA, the certificate and the caBundles until ctx is done. It returns an
-// error at once if the Secret holds something else than a CA of admitkit. All else that goes
-// wrong, a missing permission for one, it tries again, and tells in Status and the log.
+// Start maintains the CA, the certificate and the caBundles until ctx is done. It returns an error at once if the Secret has
+// other data than a CA of admitkit. After any other error, such as a missing permission, it tries again. Status and the
+// log report these errors.
 func (s *SelfManaged) Start(ctx context.Context) error {
 	if s.start.Swap(true) {
 		return errStartedTwice
@@ -31,7 +31,7 @@ func (s *SelfManaged) Start(ctx context.Context) error {
 		s.cluster.Watch(logr.NewContext(ctx, s.log), targetObjects(s.o.Targets), func() {
 			select {
 			case changed <- struct{}{}:
-			default: // it is going to look anyway
+			default: // a turn is due anyway
 			}
 		})
 	})
@@ -46,7 +46,7 @@ func (s *SelfManaged) run(ctx context.Context, changed <-chan struct{}) error {
 		case <-ctx.Done():
 			return nil
 		case <-changed:
-			// Changes come in flocks, and to all replicas at once.
+			// Changes come in groups, and all replicas see them at the same time.
 			if !pause(ctx, rand.N(min(s.o.Interval/20, 200*time.Millisecond)+1)) {
 				return nil
 			}
@@ -63,8 +63,7 @@ func (s *SelfManaged) run(ctx context.Context, changed <-chan struct{}) error {
 	}
 }
 
-// delay is how long to wait for the next look: less after a failure, and never past the next
-// step that is due.
+// delay returns how long to wait for the next turn: less after a failure, and never longer than until the next step is due.
 func (s *SelfManaged) delay(next time.Time, failures int) time.Duration {
 	d := s.o.Interval + rand.N(s.o.Interval/10+1)
 	if failures > 0 {

@@ -18,25 +18,21 @@ import (
 	"github.com/admitkit/admitkit/pkg/certs/internal/kube"
 )
 
-// A SelfManaged source makes the certificates itself. The CA lives in one Secret that all
-// replicas share; each replica signs its own serving certificate, which never leaves its
-// memory. The source writes the CA into the caBundle of its targets, and replaces it in an
-// order in which no call fails:
+// A SelfManaged source creates the certificates itself. All replicas share the CA in one Secret. Each replica signs its own
+// serving certificate, which stays in its memory. The source writes the CA into the caBundle of its targets, and replaces
+// it in an order in which no call fails:
 //
-//  1. publish: a new CA goes into the Secret, and into every caBundle beside the old one;
-//  2. once a replica has seen it in every caBundle for the time of Options.Settle, it signs,
-//     and the key of the old one is deleted;
-//  3. retire: once every certificate of the old one has expired, it is removed.
+//  1. publish: a new CA is added to the Secret, and to every caBundle beside the old one;
+//  2. sign: when a replica has found it in every caBundle for Options.Settle, it signs, and the key of the old CA is deleted;
+//  3. retire: when every certificate of the old CA has expired, that CA is removed.
 //
-// Every replica takes any step that is due. The Secret is only changed by compare-and-swap, and
-// a caBundle only if it is the one that was read before the Secret: so a replica with a stale
-// view, however stale, cannot take back a step of another.
+// Every replica takes any step that is due. It changes the Secret only by compare-and-swap, and a caBundle only if it is
+// the one that was read before the Secret. So a replica with an old view cannot revert a step of another replica.
 //
-// A Secret that is deleted, emptied or damaged is filled again from the memory of a replica. To
-// replace a CA at once, put a key named "rotate" into the Secret, with any value. A CA made by
-// somebody else that is found in a caBundle stays trusted for one LeafLifetime, so that
-// webhooks can move here from cert-manager under traffic; that of another such source stays until
-// that source takes it out, or it ends.
+// If the Secret is deleted, emptied or damaged, a replica writes it again from its memory. To replace a CA at once, add a
+// key named "rotate" with any value to the Secret. A foreign CA in a caBundle stays trusted for one LeafLifetime, so that
+// webhooks can move here from cert-manager under traffic. The CA of another SelfManaged source stays until that source
+// removes it, or until it expires.
 type SelfManaged struct {
 	o       Options
 	policy  policy
@@ -45,16 +41,16 @@ type SelfManaged struct {
 	start   atomic.Bool
 	served  atomic.Pointer[tls.Certificate]
 
-	log logr.Logger // set before Start begins to look
+	log logr.Logger // set before the first turn of Start
 
-	mu     sync.Mutex // guards what follows; never held while the cluster is asked
+	mu     sync.Mutex // guards the next fields; never held during a request
 	names  names
-	state  *state // as it was last in the Secret; nil at first
+	state  *state // the last state in the Secret; nil before the first turn
 	issuer *x509.Certificate
-	renew  time.Time // when the certificate that is served is to be replaced for its age
+	renew  time.Time // when the served certificate is old enough to be replaced
 	status Status
 
-	seen history // used by Start's goroutine only
+	seen history // used only by the goroutine of Start
 }
 
 // NewSelfManaged returns a source. The error lists everything that is wrong with the options. It sends no request; Start
@@ -82,8 +78,8 @@ func newSelfManaged(o Options, c cluster) *SelfManaged {
 	}
 }
 
-// NeedLeaderElection tells a controller-runtime manager that every replica needs its
-// certificate: see Options.Elected.
+// NeedLeaderElection returns false, so that a controller-runtime manager starts the source on every replica: see
+// Options.Elected.
 func (s *SelfManaged) NeedLeaderElection() bool { return false }
 
 // GetCertificate returns the serving certificate of this replica, for any name.
@@ -97,7 +93,7 @@ func (s *SelfManaged) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, er
 	return nil, errNotStarted
 }
 
-// Bundle returns the CAs to trust now, as this replica last read them.
+// Bundle returns the CAs that clients must trust, as this replica last read them.
 func (s *SelfManaged) Bundle() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +121,7 @@ func (s *SelfManaged) Status() Status {
 	return st
 }
 
-// SetNames replaces Options.DNSNames and Options.IPAddresses. A certificate for them is made
+// SetNames replaces Options.DNSNames and Options.IPAddresses. A certificate for them is served
 // within Options.Interval.
 func (s *SelfManaged) SetNames(dns []string, ips []net.IP) error {
 	n := names{slices.Clone(dns), slices.Clone(ips)}
@@ -138,6 +134,6 @@ func (s *SelfManaged) SetNames(dns []string, ips []net.IP) error {
 	return nil
 }
 
-// wallClock is the time of the day. Without the monotonic reading that time.Now carries, a
-// suspended machine does not make certificates live longer.
+// wallClock returns the time of day without the monotonic reading of time.Now. So the suspension of a machine does not make
+// certificates live longer.
 func wallClock() time.Time { return time.Now().Round(0) }

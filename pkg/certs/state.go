@@ -16,54 +16,53 @@ import (
 	"time"
 )
 
-// A state is what all replicas agree on, in the Secret: which CAs there are, and what each is
-// for. It is a value: what changes it makes a new one.
+// A state has all CAs and the use of each. The replicas share it in the Secret. It is immutable: a change returns a new one.
 //
-// A CA is never forgotten, it is retired: what is gone from the Secret without being in the list
-// of the retired was lost, and whoever knows it brings it back. So a bundle loses a CA only by
-// decision, however stale the view of the one who writes it.
+// A CA that is no longer needed is recorded as retired. If a CA is missing in the Secret and not recorded as retired, it
+// was lost, and a replica that knows it writes it again. So a bundle loses a CA only on purpose, even if a replica with
+// an old view writes it.
 type state struct {
 	generation int64      // grows with each write
-	signing    *authority // signs; nil only at first
-	next       *authority // trusted, to sign later; nil unless there is a rotation
-	retiring   []retiring // signed once, still trusted; by the end of trust, then id
-	retired    []retired  // trusted no more, until they are over anyway; by id
+	signing    *authority // signs certificates; nil before the first CA has settled
+	next       *authority // trusted, and will sign next; nil except during a rotation
+	retiring   []retiring // no longer sign, and are still trusted; sorted by the end of trust, then by ID
+	retired    []retired  // no longer trusted; kept until their certificates expire; sorted by ID
 }
 
 type retiring struct {
 	cert  *x509.Certificate
-	until time.Time // nothing it signed is valid then
-	// target is where a CA of somebody else was found, and there alone it is kept. Empty for
-	// ours, which are trusted everywhere.
+	until time.Time // when all certificates of the CA have expired
+	// target is the only target that trusts a foreign CA: the one in which it was found. It is empty for a CA of this
+	// source, which all targets trust.
 	target string
 }
 
 type retired struct {
 	id    string
-	until time.Time // the end of the certificate
-	// foreign says that it was one of somebody else, which says nothing of the same one as ours.
+	until time.Time // when the certificate expires
+	// foreign means that the CA was foreign. This source may still have the same CA as its own.
 	foreign bool
 }
 
-// The keys in the data of the Secret. Data with none but others is not ours.
+// The keys in the data of the Secret. Data without any of them belongs to another program.
 const (
 	stateKey  = "state.json"
 	sumKey    = "state.sha256"
-	bundleKey = "ca.crt" // for people and other clients: it is never read
-	rotateKey = "rotate" // put there by people who want a new CA
+	bundleKey = "ca.crt" // for users and other clients; the source never reads it
+	rotateKey = "rotate" // a user adds it to request a new CA
 )
 
-// What may be wrong with the data of a Secret.
+// The faults in the data of a Secret.
 var (
 	errEmptySecret   = errors.New("the Secret is empty")
-	errForeignSecret = errors.New("the Secret holds something else than a CA of admitkit")
+	errForeignSecret = errors.New("the Secret has other data than a CA of admitkit")
 	errCorruptSecret = errors.New("the Secret is damaged")
 )
 
-// trusted returns the certificates of ours that clients must trust: what signs comes first.
+// trusted returns the certificates of this source that clients must trust, the signing one first.
 func (s *state) trusted() []*x509.Certificate { return s.trustedBy("") }
 
-// trustedBy returns those that a target must trust: ours, and those of others found there.
+// trustedBy returns the certificates that a target must trust: those of this source, and the foreign ones of the target.
 func (s *state) trustedBy(target string) []*x509.Certificate {
 	var all []*x509.Certificate
 	for _, a := range []*authority{s.signing, s.next} {
@@ -79,19 +78,19 @@ func (s *state) trustedBy(target string) []*x509.Certificate {
 	return all
 }
 
-// hasForeign tells whether CAs of others are trusted somewhere.
+// hasForeign reports whether a target trusts a foreign CA.
 func (s *state) hasForeign() bool {
 	return slices.ContainsFunc(s.retiring, func(r retiring) bool { return r.target != "" })
 }
 
 func (s *state) trusts(c *x509.Certificate) bool { return slices.ContainsFunc(s.trusted(), c.Equal) }
 
-// hasRetired tells whether a certificate was retired, as ours or as one of others.
+// hasRetired reports whether a certificate was retired. With foreign, one that was retired as foreign counts, too.
 func (s *state) hasRetired(id string, foreign bool) bool {
 	return slices.ContainsFunc(s.retired, func(r retired) bool { return r.id == id && (foreign || !r.foreign) })
 }
 
-// bundle is the PEM text of certificates.
+// bundle returns certificates as PEM.
 func bundle(certificates []*x509.Certificate) []byte {
 	var text []byte
 	for _, c := range certificates {
@@ -100,8 +99,7 @@ func bundle(certificates []*x509.Certificate) []byte {
 	return text
 }
 
-// signer is the CA that signs now. Where there is none yet, nobody trusts anything either, so
-// the coming one may as well.
+// signer returns the CA that signs now. Before the first CA has settled, no client trusts any CA, so the next CA signs.
 func (s *state) signer() *authority {
 	if s.signing != nil {
 		return s.signing
@@ -121,8 +119,8 @@ func (s *state) phase() Phase {
 	return Stable
 }
 
-// retire notes that a CA is trusted no more, unless it is: what another replica retired, or
-// one of others in another target, says nothing against that.
+// retire records that a CA is no longer trusted. It does nothing if the state trusts the CA: another replica may have
+// retired it, or it was foreign in another target.
 func (s *state) retire(r retired) {
 	ours := slices.ContainsFunc(s.trusted(), func(c *x509.Certificate) bool { return fingerprint(c) == r.id })
 	if !ours && !slices.ContainsFunc(s.retired, func(x retired) bool { return x.id == r.id && x.foreign == r.foreign }) {
@@ -178,8 +176,7 @@ type retiredDocument struct {
 	Foreign bool      `json:"foreign,omitempty"`
 }
 
-// documentVersion grows with every change of the document, a new member too: an older program
-// would drop it.
+// documentVersion grows with every change of the document, also with a new member, which an older program would drop.
 const documentVersion = 1
 
 // encode returns the data of the Secret.
@@ -205,8 +202,8 @@ func (s *state) encode() (map[string][]byte, error) {
 	return map[string][]byte{stateKey: text, sumKey: sumOf(text), bundleKey: bundle(s.trusted())}, nil
 }
 
-// sumOf is what tells a damaged state from one that makes sense by accident: a digit is enough
-// to end the trust in a CA too soon.
+// sumOf returns the checksum of a state. It detects damage that still decodes: one changed digit could end the trust in a
+// CA too soon.
 func sumOf(text []byte) []byte {
 	sum := sha256.Sum256(text)
 	return []byte(hex.EncodeToString(sum[:]))

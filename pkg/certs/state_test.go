@@ -98,7 +98,7 @@ func TestDecodeState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := decodeState(data); !errors.Is(err, errCorruptSecret) || !strings.Contains(err.Error(), "not that of the certificate") {
+	if _, err := decodeState(data); !errors.Is(err, errCorruptSecret) || !strings.Contains(err.Error(), "does not belong to the certificate") {
 		t.Errorf("a key of another certificate: %v", err)
 	}
 }

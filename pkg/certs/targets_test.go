@@ -28,7 +28,7 @@ func (r *readOnly) WriteSecret(ctx context.Context, s kube.Secret) error {
 	return r.cluster.WriteSecret(ctx, s)
 }
 
-// A replica that starts when the CA is due, and the Secret cannot be written, serves by the one in it.
+// If the CA is due and the Secret cannot be written, a new replica serves with the CA in the Secret.
 func TestStartBesideAReadOnlySecret(t *testing.T) {
 	inBubble(t, "read only", func(t *testing.T, f *fakeCluster) {
 		c := &readOnly{cluster: f}

@@ -325,7 +325,7 @@ func TestSignsAgain(t *testing.T) {
 	}
 }
 
-// A CA of others that is over in one target is not in another, where it was found later.
+// A foreign CA that is no longer needed in one target stays in another target, where it was found later.
 func TestForeignOfTwoTargets(t *testing.T) {
 	s := sampleState(t)
 	theirs := s.retiring[slices.IndexFunc(s.retiring, func(r retiring) bool { return r.target != "" })]

@@ -21,8 +21,8 @@ type turn struct {
 	stored        kube.Secret
 	readAt        time.Time // before the Secret was read
 	now           time.Time
-	ahead         time.Duration // by how much this clock is, see cluster
-	differ        error         // if that is too much
+	ahead         time.Duration // how far this clock is ahead of the server's, see cluster
+	differ        error         // set if the clocks differ too much
 	follows       bool          // another replica is elected, or none yet
 	judged        time.Time     // by this clock, or the API server's if they differ too much
 }

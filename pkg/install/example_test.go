@@ -15,7 +15,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// The options of a program that runs in a cluster. config is that of rest.InClusterConfig.
+// exampleOptions returns the options of a program in a cluster. config is from rest.InClusterConfig.
 func exampleOptions(config *rest.Config) install.Options {
 	return install.Options{
 		Config: config,

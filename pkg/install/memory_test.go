@@ -36,8 +36,7 @@ func (c *fakeCluster) deploy(object *unstructured.Unstructured) {
 	c.status = object
 }
 
-// A replica waits while the webhook is uninstalled: what was removed stays so, in whichever way
-// the replica is waiting.
+// If the webhook is uninstalled while a replica waits, it stays uninstalled, whatever the replica waits for.
 func TestWhatWaitsDoesNotUndoARemoval(t *testing.T) {
 	waits := map[string]func(*Installer, context.Context) error{
 		"Run": (*Installer).Run,

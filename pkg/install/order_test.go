@@ -20,8 +20,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A laggard is an API server that learns of a configuration only some time after it is stored.
-// It watches each kind on its own: the mutating ones take longer.
+// A laggard is an API server that enforces a configuration only some time after it is stored. Mutating configurations take
+// longer than validating ones.
 type laggard struct {
 	*fakeCluster
 	delay map[sort]time.Duration
@@ -199,7 +199,7 @@ func (d *delayed) ask(_ context.Context, label string) error {
 	return nil
 }
 
-// The last hook of a kind goes, with one of the other kind that it has to do with.
+// The last hook of a kind is removed, together with a hook of the other kind that depends on it.
 func TestTheLastHookOfAKindGoesInOrder(t *testing.T) {
 	rows := map[string]func() *webhook.Hook{
 		"only what mutates stays":   func() *webhook.Hook { return labelling("stays.example.com") },
@@ -308,7 +308,7 @@ func TestNothingVerifiesClosedWhileWhatMutatesIsOpen(t *testing.T) {
 	})
 }
 
-// It is uninstalled while it waits between the two.
+// The hooks are uninstalled while the installer waits between the two kinds.
 func TestARemovalBetweenTheTwoIsNotUndone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, c := newFake(t, options(), denying("verify.example.com"), labelling("inject.example.com"))

@@ -10,7 +10,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// Two releases of one program in two namespaces, or of two programs, have one name.
+// Two releases of one program in two namespaces, or releases of two programs, have the same name.
 func TestAnotherInstallationOfTheSameNameIsLeftAlone(t *testing.T) {
 	at := func(namespace, service string) Options {
 		o := options()

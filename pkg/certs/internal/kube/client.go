@@ -117,8 +117,8 @@ func (k *Client) explain(err error, verb string, p objectRef) error {
 	return fmt.Errorf("%s: cannot %s it: %w", p, verb, err)
 }
 
-// isMissingRight tells a refusal by the authorizer from others, such as those of quotas and of
-// namespaces that are being deleted.
+// isMissingRight reports whether the authorizer rejected the request, rather than a quota or the deletion of the
+// namespace.
 func isMissingRight(err error, verb string) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot "+verb+" resource")
 }

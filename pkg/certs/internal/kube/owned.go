@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// ownedFields is the part of a managedFields entry that tells whose caBundles it has: see the
-// package sigs.k8s.io/structured-merge-diff/fieldpath for the form.
+// ownedFields is the part of a managedFields entry with the owned caBundles. Package
+// sigs.k8s.io/structured-merge-diff/fieldpath documents the format.
 type ownedFields struct {
 	Webhooks map[string]struct {
 		ClientConfig struct {

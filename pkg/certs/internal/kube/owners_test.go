@@ -73,8 +73,8 @@ func testOtherOwners(t *testing.T, c testCluster) {
 	})
 }
 
-// What is owned in an element keeps the element: an owner who applies without it is refused,
-// as what would remain is no webhook. It has to be removed by a request of its own.
+// A field that another manager owns keeps the whole list element. So an apply without the webhook is rejected, because an
+// invalid webhook would remain. A separate request must remove the webhook.
 func testRemovalByOwner(t *testing.T, c testCluster) {
 	k := c.cluster(t)
 	target := Target{Kind: ValidatingWebhookConfiguration, Name: "certs-removal"}

@@ -88,14 +88,14 @@ func (k *Client) WriteSecret(ctx context.Context, s Secret) error {
 // checkWritable finds what the API server would refuse in many words, or take and then lose.
 func checkWritable(object *unstructured.Unstructured) error {
 	if object.GetDeletionTimestamp() != nil {
-		return fmt.Errorf("is being deleted and waits for the finalizers %s: it is written again once it is gone",
+		return fmt.Errorf("is being deleted and waits for the finalizers %s: it is created again after the deletion",
 			strings.Join(object.GetFinalizers(), ", "))
 	}
 	if immutable, _, _ := unstructured.NestedBool(object.Object, "immutable"); immutable {
-		return fmt.Errorf("is immutable, so that the CA in it cannot be replaced: delete it, and it is written again")
+		return fmt.Errorf("is immutable, so the CA cannot be replaced: delete the Secret, and the replicas create it again")
 	}
 	if kind, _, _ := unstructured.NestedString(object.Object, "type"); kind != string(corev1.SecretTypeOpaque) {
-		return fmt.Errorf("is of type %s, want %s: name another, or delete it if nothing uses it", kind, corev1.SecretTypeOpaque)
+		return fmt.Errorf("has the type %s, want %s: choose another name, or delete the Secret if nothing uses it", kind, corev1.SecretTypeOpaque)
 	}
 	return nil
 }
@@ -117,7 +117,7 @@ func (k *Client) createSecret(ctx context.Context, data map[string][]byte) error
 	return k.conflictOr(err, "create")
 }
 
-// conflictOr turns the errors that tell of somebody faster into ErrConflict.
+// conflictOr returns ErrConflict for the errors of a write that another client has overtaken.
 func (k *Client) conflictOr(err error, verb string) error {
 	switch {
 	case err == nil:

@@ -132,8 +132,8 @@ func testUnwritableSecrets(t *testing.T, c testCluster) {
 		deleted     bool
 		want        []string
 	}{
-		{"immutable", `{"immutable": true, "type": "Opaque"}`, false, []string{"is immutable", "delete it"}},
-		{"of another type", `{"type": "kubernetes.io/tls", "data": {"tls.crt": "", "tls.key": ""}}`, false, []string{"is of type kubernetes.io/tls, want Opaque"}},
+		{"immutable", `{"immutable": true, "type": "Opaque"}`, false, []string{"is immutable", "delete the Secret"}},
+		{"of another type", `{"type": "kubernetes.io/tls", "data": {"tls.crt": "", "tls.key": ""}}`, false, []string{"has the type kubernetes.io/tls, want Opaque"}},
 		{"being deleted", `{"type": "Opaque"}`, true, []string{"is being deleted", "example.com/wait"}},
 	}
 	for _, row := range rows {

@@ -40,10 +40,10 @@ func (k *Client) watchObject(ctx context.Context, p objectRef, changed func()) {
 			failures = 0
 		}
 		if apierrors.IsForbidden(err) {
-			failures = 64 // somebody may grant it later
+			failures = 64 // an administrator may grant it later
 			if !refused {
 				refused = true
-				logr.FromContextOrDiscard(ctx).Info("cannot watch: changes are seen later, when they are looked for",
+				logr.FromContextOrDiscard(ctx).Info("cannot watch: changes are found later, by the periodic check",
 					"object", p.String(), "reason", k.explain(err, "watch", p).Error())
 			}
 		}

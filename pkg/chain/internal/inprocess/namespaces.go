@@ -17,8 +17,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/keyedlock"
 )
 
-// KnownNamespaces has the namespaces that exist for the API server's code. If none are given, every namespace exists. While
-// a request is about a Namespace, that one has the labels of the stored object.
+// KnownNamespaces has the namespaces that exist for the API server's code. If none are given, every namespace exists. During
+// a request for a Namespace, that Namespace has the labels of the stored object.
 type KnownNamespaces struct {
 	given map[string]*corev1.Namespace // by name; nil if every namespace exists
 

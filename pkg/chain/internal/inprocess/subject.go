@@ -9,7 +9,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// A Subject is the object about which webhooks are asked during a run.
+// A Subject is the object for which webhooks are called in a run.
 type Subject struct {
 	*DecodedRequest
 	Objects *Objects

@@ -20,7 +20,7 @@ import (
 // auditTimeout is how long the engine waits for the audit event of a completed request.
 const auditTimeout = 10 * time.Second
 
-// An AuditLog reads audit events from the API server's file. A nil auditLog has no events.
+// An AuditLog reads audit events from the API server's file. A nil AuditLog has no events.
 type AuditLog struct {
 	path string
 
