@@ -7,7 +7,9 @@ import (
 	"io"
 	"log"
 	"os"
+	"path"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -28,7 +30,12 @@ func newVerify(s *screen.Screen) *cobra.Command {
 		Use:     "verify [PACKAGE]",
 		Short:   "Test that a mutating webhook is safe to call again",
 		GroupID: "check",
-		Args:    cobra.MaximumNArgs(1),
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 && !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(args[0])) {
+				return nil // a package
+			}
+			return arguments()(c, args)
+		},
 		Long: `Test that a mutating webhook, in any language, is safe to call again.
 
 The API server can call a mutating webhook several times for one object: again in
