@@ -12,6 +12,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -67,7 +68,7 @@ func write[T any](l *logbook[T], hook string, req *webhook.Request[T]) error {
 	if e.old, err = req.OldObject(); err != nil {
 		return err
 	}
-	if err := req.DecodeOptions(&e.options); err != nil {
+	if err := req.DecodeOptions(&e.options); err != nil && req.Operation != admissionv1.Connect { // a CONNECT has none
 		return err
 	}
 	if req.Object != nil {
