@@ -25,7 +25,7 @@ func calledByGoVet(args []string) bool {
 	}
 	flags, last := args[:len(args)-1], args[len(args)-1]
 	onlyFlags := !slices.ContainsFunc(flags, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
-	return last == "-V=full" || last == "-flags" || onlyFlags && strings.HasSuffix(last, ".cfg")
+	return len(args) == 1 && (last == "-V=full" || last == "-flags") || onlyFlags && strings.HasSuffix(last, ".cfg")
 }
 
 // serveGoVet does the work of "go vet -vettool", and ends the process.

@@ -11,7 +11,7 @@ import (
 func TestCallsOfGoVet(t *testing.T) {
 	for args, want := range map[string]bool{
 		"-V=full": true, "-flags": true, "/tmp/b001/vet.cfg": true, "-denial -json vet.cfg": true,
-		"": false, "vet": false, "lint a.cfg": false, "--color=never lint -f a.cfg": false, "vet ./...": false,
+		"": false, "vet": false, "lint a.cfg": false, "--color=never lint -f a.cfg": false, "vet ./...": false, "lint -flags": false,
 	} {
 		if got := calledByGoVet(strings.Fields(args)); got != want {
 			t.Errorf("%q: got %t", args, got)

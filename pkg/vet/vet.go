@@ -21,8 +21,8 @@ import (
 )
 
 // Analyzer reports an error that a handler of package webhook returns and that was made without another error, by errors.New
-// or fmt.Errorf: it tells about the object, so it was most likely meant as a denial. It follows calls in return
-// statements to functions of the same package. A comment //admitkit:failure on the line, or on the line above, accepts the
+// or fmt.Errorf: it tells about the object, so it was most likely meant as a denial. It follows local
+// variables, and calls of functions of the same package. A comment //admitkit:failure on the line, or on the line above, accepts the
 // error.
 var Analyzer = &analysis.Analyzer{
 	Name: "denial",
@@ -102,23 +102,44 @@ var errorType = types.Universe.Lookup("error").Type().Underlying().(*types.Inter
 
 func isError(t types.Type) bool { return t != nil && types.Implements(t, errorType) }
 
-// visit checks the errors that a function returns. It leaves out functions inside of it.
+// visit checks the errors that a function returns, also by a local variable. It leaves out functions inside of it.
 func (f *finder) visit(body *ast.BlockStmt) {
 	if f.visited[body] {
 		return
 	}
 	f.visited[body] = true
+	assigned := map[types.Object][]ast.Expr{} // what the function assigns to its variables
+	var returned []ast.Expr
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.FuncLit:
 			return false
+		case *ast.AssignStmt:
+			for i, left := range n.Lhs {
+				if name, ok := left.(*ast.Ident); ok && (len(n.Lhs) == len(n.Rhs) || i == len(n.Lhs)-1) {
+					of := f.TypesInfo.ObjectOf(name)
+					assigned[of] = append(assigned[of], n.Rhs[min(i, len(n.Rhs)-1)])
+				}
+			}
 		case *ast.ReturnStmt:
 			if len(n.Results) > 0 {
-				f.check(n.Results[len(n.Results)-1])
+				returned = append(returned, n.Results[len(n.Results)-1])
 			}
 		}
 		return true
 	})
+	for _, e := range returned {
+		name, ok := ast.Unparen(e).(*ast.Ident)
+		if !ok {
+			f.check(e)
+			continue
+		}
+		of := f.TypesInfo.ObjectOf(name)
+		for _, value := range assigned[of] {
+			f.check(value)
+		}
+		delete(assigned, of) // each is checked once
+	}
 }
 
 // check reports a returned error if it was made without another one.

@@ -32,6 +32,18 @@ func (v validator) validate(_ context.Context, req *webhook.Request[pod]) error 
 		return checkName(req.Object)
 	case "e":
 		return generic[pod](req.Object)
+	case "h":
+		if err := checkLength(req.Object); err != nil {
+			return err
+		}
+		_, err := lookUp(req.Object)
+		return err
+	case "i":
+		err := fmt.Errorf("i is %s", req.Object.name) // want `does not deny`
+		return err
+	case "j":
+		err := v.get("j")
+		return err // from another function
 	case "f":
 		return errors.New("the licence has expired") //admitkit:failure
 	case "g":
@@ -46,6 +58,14 @@ func checkName(p *pod) error {
 		return fmt.Errorf("x is reserved") // want `does not deny`
 	}
 	return checkName(p) // a cycle ends
+}
+
+func checkLength(p *pod) error {
+	return errors.New("too long") // want `does not deny`
+}
+
+func lookUp(p *pod) (int, error) {
+	return 0, fmt.Errorf("no %s", p.name) // want `does not deny`
 }
 
 func generic[T any](*T) error {
