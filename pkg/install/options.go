@@ -43,9 +43,9 @@ type Options struct {
 	// apply wins. With Deployment that is the newest program, unless a replica of an older one
 	// starts during the rollout.
 	Revision int64
-	// OwnedByNamespace makes the webhook's Namespace the owner of the configurations. When somebody deletes the Namespace
-	// with the webhook in it, the garbage collector of Kubernetes deletes them too. Without it they stay, and the API server
-	// still calls webhooks that nobody serves. It needs the permission to get the Namespace, and a webhook that runs there.
+	// OwnedByNamespace makes the webhook's Namespace the owner of the configurations. After a deletion of the Namespace, the
+	// garbage collector of Kubernetes deletes them too. Without an owner they stay, and each call to the deleted webhook
+	// fails. Set it only if the webhook runs in that Namespace. It needs the permission to get the Namespace.
 	OwnedByNamespace bool
 	// Force takes over fields of another field manager, such as helm or kubectl, and configurations
 	// of another installation: of another namespace, Service or URL. Without Force these are errors.

@@ -192,7 +192,7 @@ func TestCacheOfControllerRuntime(t *testing.T) {
 	createNamespace(t, admin, "teams", nil)
 	read := make(chan error, 1)
 	p := Program{Name: "teams", Config: account(t, admin, server.Config, "teams"), Hooks: func(ctx context.Context, deps *Deps) ([]*webhook.Hook, error) {
-		reader, err := cache.New(deps.Config, cache.Options{})
+		reader, err := cache.New(deps.Config, cache.Options{ReaderFailOnMissingInformer: true})
 		if err != nil {
 			return nil, err
 		}
@@ -203,7 +203,7 @@ func TestCacheOfControllerRuntime(t *testing.T) {
 		deps.Needs(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}})
 		deps.Run(runnableFunc(func(ctx context.Context) error {
 			err := deps.waitReady(ctx)
-			if err == nil { // a cache that has not synced answers without the object, or not at once
+			if err == nil { // fails for an object that RunCache has not requested
 				err = reader.Get(ctx, client.ObjectKey{Name: "teams"}, &corev1.Namespace{})
 			}
 			read <- err

@@ -6,6 +6,7 @@ package explore
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/admitkit/admitkit/internal/textutil"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/laws"
@@ -80,6 +81,19 @@ func (r *Run) try(c *laws.Case) {
 	r.Tally.Add(f, place)
 	r.Impure = r.Impure || c.Law == laws.L3 && !f.Advice
 	r.Found(f)
+}
+
+// PlaceOf returns the member of the object that a finding is about, such as "spec.containers", or "" if that is not known.
+func (r *Run) PlaceOf(f *laws.Finding) string {
+	var path tree.Path
+	if changes, ok := r.Differences(f); ok && len(changes) > 0 {
+		path = changes[0].Path
+	} else if pointers := objects.ProblemPaths(f.Summary); len(pointers) > 0 {
+		for name := range strings.SplitSeq(strings.Trim(pointers[0], "/"), "/") {
+			path = path.Member(name)
+		}
+	}
+	return path[:min(len(path), 2)].String()
 }
 
 // Try checks a case and counts it.

@@ -4,11 +4,8 @@ package explore
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/laws"
-	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
-	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
 // A Tally counts the results for one kind. The verdicts on the laws follow from it.
@@ -25,7 +22,7 @@ type Tally struct {
 	Broken  map[laws.Law]bool        // laws with a violation
 	Advised map[laws.Law]bool        // laws with advice
 	Modes   map[laws.Law][]laws.Mode // failure modes of the violations
-	places  map[laws.Law][]string    // see placeOf
+	places  map[laws.Law][]string    // see Run.PlaceOf
 	Tried   map[laws.Law]int         // cases tried
 	Decided map[laws.Law]int         // cases that decided whether the law passes
 }
@@ -56,17 +53,4 @@ func (t *Tally) knows(f *laws.Finding, place string) bool {
 		return t.Advised[law] || t.Broken[law]
 	}
 	return slices.Contains(t.Modes[law], f.Mode) || slices.Contains(t.places[law], place)
-}
-
-// PlaceOf returns the member of the object that a finding is about, such as "spec.containers", or "" if that is not known.
-func (r *Run) PlaceOf(f *laws.Finding) string {
-	var path tree.Path
-	if changes, ok := r.Differences(f); ok && len(changes) > 0 {
-		path = changes[0].Path
-	} else if pointers := objects.ProblemPaths(f.Summary); len(pointers) > 0 {
-		for name := range strings.SplitSeq(strings.Trim(pointers[0], "/"), "/") {
-			path = path.Member(name)
-		}
-	}
-	return path[:min(len(path), 2)].String()
 }
