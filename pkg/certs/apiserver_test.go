@@ -24,8 +24,8 @@ func TestSelfManagedOnAPIServer(t *testing.T) {
 	t.Run("another installation", func(t *testing.T) { testAnotherInstallation(t, c) })
 }
 
-// Three sources on a real API server agree on a CA, fill the Secret again when it is gone, and
-// replace the CA when they are asked to, while every caBundle trusts all of them at any time.
+// Three sources on a real API server agree on a CA, recreate a deleted Secret, and replace the CA
+// on request. At any time, every caBundle trusts all three.
 func testSelfManaged(t *testing.T, c *kubetest.Cluster) {
 	name, configurations := c.Configuration(t, string(ValidatingWebhookConfiguration), "a.example.com", "b.example.com")
 	target := Target{Kind: ValidatingWebhookConfiguration, Name: name}
@@ -47,7 +47,7 @@ func testSelfManaged(t *testing.T, c *kubetest.Cluster) {
 		defer r.stop(t)
 	}
 	secrets := c.Resource("v1", "Secret", o.Namespace)
-	// until waits for all of them; from the first time on, they have to be trusted at every look.
+	// until waits until a condition is true. Once all sources are trusted, each check requires that they stay so.
 	calls, failed := 0, 0
 	until := func(what string, done func(Status) bool) {
 		t.Helper()
@@ -108,7 +108,7 @@ func bundleOf(t *testing.T, configuration *unstructured.Unstructured) []byte {
 	return bundle
 }
 
-// What an installation of the same name has is not written, and a source that is to is not ready.
+// A source does not write the objects of another installation with the same name, and is not ready.
 func testAnotherInstallation(t *testing.T, c *kubetest.Cluster) {
 	const annotation = "example.com/owner"
 	name, configurations := c.Configuration(t, string(ValidatingWebhookConfiguration), "a.example.com")

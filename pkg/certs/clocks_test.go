@@ -78,7 +78,7 @@ func TestWrongClock(t *testing.T) {
 		wrong := withClock(t, slowOptions(), f, 0)
 		defer wrong.stop(t)
 		elapse(3 * time.Hour)
-		askToRotate(f) // so that its state is newer than theirs
+		askToRotate(f) // makes its state newer than the states of the others
 		elapse(3 * time.Hour)
 		wrong.difference.Store(int64(2 * time.Hour))
 		settleSlowly()
@@ -108,7 +108,7 @@ func TestWrongClock(t *testing.T) {
 	})
 }
 
-// When the API server's clock steps back, what was made just before is not valid yet by it.
+// When the API server's clock steps back, a certificate issued just before is not yet valid by that clock.
 func TestServerStepsBack(t *testing.T) {
 	inBubble(t, "back", func(t *testing.T, f *fakeCluster) {
 		var ahead atomic.Int64
@@ -136,8 +136,8 @@ func TestServerStepsBack(t *testing.T) {
 	})
 }
 
-// Where one of several API servers has a wrong clock, a replica that is answered by it now and then
-// goes on, and serves one certificate.
+// One of several API servers has a wrong clock. A replica that it answers now and then keeps running,
+// and keeps its certificate.
 func TestOneOfSeveralAPIServers(t *testing.T) {
 	for every := range int64(4) {
 		inBubble(t, fmt.Sprintf("%d right answers between two wrong ones", every+1), func(t *testing.T, f *fakeCluster) {
@@ -166,7 +166,7 @@ func TestOneOfSeveralAPIServers(t *testing.T) {
 	}
 }
 
-// A difference that there is room for is told once, and once when it is over.
+// A clock difference within ClockSkew is logged once when it begins and once when it ends.
 func TestClockDifferenceIsLogged(t *testing.T) {
 	inBubble(t, "told", func(t *testing.T, f *fakeCluster) {
 		var lines []string
@@ -178,7 +178,7 @@ func TestClockDifferenceIsLogged(t *testing.T) {
 			t.Errorf("status: %+v", st)
 		}
 		r.difference.Store(int64(time.Second))
-		elapse(time.Hour) // three looks, which nothing hurries
+		elapse(time.Hour) // three regular checks
 		for i := range 10 {
 			r.difference.Store(int64(2*time.Hour + time.Duration(i)*700*time.Millisecond))
 			settle()

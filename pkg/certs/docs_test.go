@@ -34,7 +34,7 @@ func TestGuideShowsTheState(t *testing.T) {
 		}
 		s, err = p.rotate(s, began.Add(time.Duration(i)*time.Hour), false, true)
 		if err == nil {
-			s, err = p.rotate(s, began.Add(time.Duration(i)*time.Hour), false, true) // which notes what it signs with
+			s, err = p.rotate(s, began.Add(time.Duration(i)*time.Hour), false, true) // records the CA that signs
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -49,7 +49,7 @@ func TestGuideShowsTheState(t *testing.T) {
 	}
 }
 
-// shape is a state without keys, certificates, and what differs each time.
+// shape replaces keys, certificates and all values that differ between runs.
 func shape(t *testing.T, text []byte) string {
 	t.Helper()
 	var all map[string]any

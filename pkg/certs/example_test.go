@@ -26,7 +26,7 @@ func ExampleFiles() {
 	defer stop()
 	go func() {
 		if err := source.Start(ctx); err != nil {
-			log.Fatal(err) // which names the file, and says what is wrong with it
+			log.Fatal(err) // names the file and its error
 		}
 	}()
 	server := &http.Server{Addr: ":9443", TLSConfig: certs.TLSConfig(source)}

@@ -17,8 +17,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/certs/internal/kube"
 )
 
-// A fakeCluster is an API server in memory, with what the source needs of one: versions, and
-// conflicts. It remembers every bundle that a target ever held, for those who learn late.
+// A fakeCluster is an API server in memory with resource versions and conflicts. It remembers every
+// caBundle of each target, because some API servers learn of a change late.
 type fakeCluster struct {
 	mu      sync.Mutex
 	version int
@@ -79,7 +79,7 @@ func (f *fakeCluster) data() map[string][]byte {
 	return maps.Clone(f.secret.Data)
 }
 
-// bundleAt returns what a target held at a time: what an API server knows that learns late.
+// bundleAt returns the caBundle of a target at an earlier time, which an API server with a delay still uses.
 func (f *fakeCluster) bundleAt(t Target, at time.Time) []byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -93,7 +93,7 @@ func (f *fakeCluster) bundleAt(t Target, at time.Time) []byte {
 	return bundle
 }
 
-// views returns what API servers may know of a target that learn late, but by less than lag.
+// views returns the caBundles of a target that API servers with a delay below lag may use.
 func (f *fakeCluster) views(t Target, lag time.Duration) []pastBundle {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -182,15 +182,15 @@ func (f *fakeCluster) Ahead() time.Duration { return 0 }
 
 func (f *fakeCluster) Watch(ctx context.Context, _ []kube.Target, _ func()) { <-ctx.Done() }
 
-// A lagging cluster takes its time, before and after it does what it is asked, and fails now
-// and then, with the thing done or not.
+// A lagging cluster delays each request before and after it is done. Some requests fail, before or after
+// they took effect.
 type lagging struct {
 	cluster
 	random *rand.Rand
 	mu     sync.Mutex
 	most   time.Duration
-	faults int                  // one of so many calls fails; 0 none
-	pauses int                  // one of so many writes waits for half an hour, as of a process that was stopped; 0 none
+	faults int                  // one of this many calls fails; 0 means none
+	pauses int                  // one of this many writes waits for half an hour, as if the process was suspended; 0 means none
 	clock  func() time.Duration // what ahead returns
 }
 

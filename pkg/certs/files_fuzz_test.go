@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Whatever is in the files, what is parsed can be served, and judged.
+// Any files that parse can be served, and their validity can be checked.
 func FuzzParsePair(f *testing.F) {
 	p := newPair(f, 0, time.Hour)
 	f.Add(p.cert, p.key, p.ca)

@@ -20,14 +20,13 @@ import (
 	"github.com/admitkit/admitkit/pkg/certs/internal/kubetest"
 )
 
-// A testPair is what goes into the files.
+// A testPair has the contents of the files.
 type testPair struct {
 	cert, key, ca []byte
 	leaf          *x509.Certificate
 }
 
-// newPair makes a pair that is valid from one moment until another, counted from now, with a CA
-// of its own.
+// newPair generates a certificate and key with their own CA. They are valid between two times relative to now.
 func newPair(t testing.TB, from, to time.Duration) testPair {
 	t.Helper()
 	return pairOf(t, testAuthority(t), from, to)
@@ -100,15 +99,15 @@ func (m *mount) start(caFile string) {
 	synctest.Wait()
 }
 
-const testInterval = 5 * time.Minute // few ticks, for these tests last days
+const testInterval = 5 * time.Minute // long, because these tests last days
 
-// tick lets the source look once more.
+// tick waits until the source has checked the files once more.
 func (m *mount) tick() {
 	<-time.After(testInterval + 6*reload.DefaultPause)
 	synctest.Wait()
 }
 
-// want checks what is served, and what Status says of it.
+// want checks the served certificate and the Status.
 func (m *mount) want(p testPair, ready bool, problem string) {
 	m.t.Helper()
 	c, err := m.source.GetCertificate(nil)
@@ -139,7 +138,7 @@ func (m *mount) wantStatusErr(problem string) {
 	}
 }
 
-// lines returns what was logged since the last call.
+// lines returns the lines logged since the last call.
 func (m *mount) lines() []string {
 	var all []string
 	for len(m.log.Lines) > 0 {
@@ -148,7 +147,7 @@ func (m *mount) lines() []string {
 	return all
 }
 
-// signed makes a CA that may sign CAs, itself signed by another one or by itself.
+// signed generates a CA that can sign CAs. With by nil it is self-signed.
 func signed(t testing.TB, by *authority) *authority {
 	t.Helper()
 	a := testAuthority(t)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Whatever happens to the files, what is served is a pair that once was in them, and a valid
-// one as long as one was.
+// After any changes of the files, the served pair is one that was in them. It is a valid one if the files
+// had a valid one.
 func TestFilesProperty(t *testing.T) {
 	for seed := range uint64(15) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
@@ -21,12 +21,12 @@ func TestFilesProperty(t *testing.T) {
 	}
 }
 
-// A disk is a mount, and what the test knows of it.
+// A disk is a mount and the contents that the test expects in it.
 type disk struct {
 	*mount
 	random    *rand.Rand
 	pairs     []testPair
-	cert, key int // which pair's is in the file; none when negative
+	cert, key int // the index of the pair in each file; negative means none
 	been      map[int]bool
 }
 
@@ -55,7 +55,7 @@ func filesProperty(t *testing.T, random *rand.Rand) {
 	}
 }
 
-// disturb changes the files at random and returns what it did.
+// disturb changes the files at random and describes the change.
 func (d *disk) disturb() string {
 	i := d.random.IntN(len(d.pairs))
 	p := d.pairs[i]

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// The first of two CAs is a file of CAs like any other: while both are being written in place, what
-// was there stays.
+// A file with the first of two CAs is valid by itself. While a client still writes the second one in place,
+// the source keeps the previous CAs.
 func TestFilesWhileTheCAsAreWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMount(t)

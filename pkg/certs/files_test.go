@@ -59,7 +59,7 @@ func TestFiles(t *testing.T) {
 			m.lines()
 			step.do()
 			m.tick()
-			m.tick() // and is not logged again
+			m.tick() // it must not be logged again
 			t.Log(step.why)
 			m.want(step.serves, true, step.problem)
 			var errs []string
@@ -72,7 +72,7 @@ func TestFiles(t *testing.T) {
 				t.Errorf("logged %q, want %q", errs, step.problem)
 			}
 		}
-		if got := m.source.Status().Renewals; got != 5 { // two, one, late, two, and two with a chain
+		if got := m.source.Status().Renewals; got != 5 { // the pairs two, one, late, two, and two with a chain
 			t.Errorf("got %d renewals, want 5", got)
 		}
 		m.stop()
@@ -113,7 +113,7 @@ func TestFilesAtStart(t *testing.T) {
 	rows := []struct {
 		why  string
 		put  func(*mount)
-		want string // empty: it is served, though not ready
+		want string // the error; empty means that the pair is served, though the source is not ready
 	}{
 		{"no files", func(m *mount) {}, "tls.crt: no such file or directory; mount the Secret"},
 		{"no key", func(m *mount) { m.write("tls.crt", newPair(m.t, 0, time.Hour).cert) }, "tls.key: no such file or directory"},
@@ -158,7 +158,7 @@ func TestFilesAtStart(t *testing.T) {
 	}
 }
 
-// As the kubelet does it: the files are links to ..data, which is a link that is replaced.
+// The kubelet mounts files as symbolic links to ..data, a link that it replaces.
 func TestFilesInMountedSecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMount(t)
@@ -211,7 +211,7 @@ func TestFilesWithCA(t *testing.T) {
 			t.Errorf("the CA ends at %s, want %s", got, ca.cert.NotAfter)
 		}
 
-		// A pair that the CAs do not trust waits until they do, or until there is nothing better.
+		// An untrusted pair waits until the CAs trust it, or until the served pair has expired.
 		two := newPair(t, 0, 48*time.Hour)
 		m.write("tls.crt", two.cert)
 		m.write("tls.key", two.key)
@@ -221,7 +221,7 @@ func TestFilesWithCA(t *testing.T) {
 		m.tick()
 		m.want(two, true, "")
 
-		// The CA file matters less than the pair.
+		// A broken CA file does not stop the pair from being served.
 		m.write("ca.crt", []byte("garbage"))
 		m.tick()
 		m.want(two, true, "ca.crt: there is no certificate in it")
@@ -244,7 +244,7 @@ func TestFilesWithCA(t *testing.T) {
 	})
 }
 
-// A certificate of an intermediate CA comes with that one's.
+// A certificate from an intermediate CA is served with the intermediate certificate.
 func TestFilesWithIntermediate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMount(t)
@@ -300,6 +300,6 @@ func handshake(t *testing.T, s Source, pool *x509.CertPool) {
 	}
 	_ = client.Close()
 	if err := <-served; err != nil {
-		t.Log(err) // the client may be gone before it has the tickets for its next session
+		t.Log(err) // the client may close before it has read the tickets for its next session
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/certs/internal/kube"
 )
 
-// Serial numbers differ, whatever the type of the key, and every leaf verifies.
+// For each type of key, serial numbers differ and every leaf certificate verifies.
 func TestKeyTypes(t *testing.T) {
 	serials := map[string]bool{}
 	for _, kind := range []KeyType{ECDSAP256, ECDSAP384, RSA2048, Ed25519} {

@@ -23,13 +23,13 @@ import (
 type faultProfile struct {
 	name     string
 	replicas int
-	lag      time.Duration // of what a replica asks of the API server, at most
-	events   int           // one of so many looks comes with one
-	clocks   bool          // differ, and step, within ClockSkew
+	lag      time.Duration // the longest delay of a request to the API server
+	events   int           // one of this many checks also causes a random event
+	clocks   bool          // clocks differ and step within ClockSkew
 	broken   bool          // clocks are wrong by up to two years
-	elected  bool          // only one of them may write
-	options  bool          // differ between replicas
-	targets  bool          // are emptied, set back and made anew
+	elected  bool          // only the elected replica may write
+	options  bool          // options differ between replicas
+	targets  bool          // targets are emptied, set back and recreated
 }
 
 var faultProfiles = []faultProfile{
@@ -51,7 +51,7 @@ type simulation struct {
 	begin    time.Time
 	replicas []*replica
 	started  int
-	copies   []map[string][]byte // of the Secret
+	copies   []map[string][]byte // earlier contents of the Secret
 	events   map[string]int
 
 	mu  sync.Mutex // guards what follows
@@ -65,7 +65,7 @@ func TestRandomRuns(t *testing.T) {
 	runs, err := strconv.ParseUint(os.Getenv("ADMITKIT_RUNS"), 10, 64)
 	length := 4 * day
 	if err != nil {
-		runs, length = 1, 36*time.Hour // a CA lives for 24
+		runs, length = 1, 36*time.Hour // longer than the 24 hours of a CA
 	}
 	first, _ := strconv.ParseUint(os.Getenv("ADMITKIT_SEED"), 10, 64)
 	for seed := first; seed < first+runs; seed++ {
@@ -111,7 +111,7 @@ func (s *simulation) say(format string, args ...any) {
 	s.log = append(s.log, fmt.Sprintf("%12s  ", time.Since(s.begin).Round(time.Millisecond))+fmt.Sprintf(format, args...))
 }
 
-// tail is what led to a failure.
+// tail returns the last events before a failure.
 func (s *simulation) tail() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,8 +147,8 @@ func (s *simulation) add() {
 	s.replicas[0].elect()
 }
 
-// setClock steps the clock of a replica. Those of two differ by no more than ClockSkew, unless
-// they are broken: by much more, to the past or the future, now and then.
+// setClock steps the clock of a replica. Two clocks differ by at most ClockSkew. With broken clocks,
+// some differ by much more, in either direction.
 func (s *simulation) setClock(r *replica) {
 	room := s.o.ClockSkew
 	if s.broken && s.random.IntN(2) == 0 {
@@ -158,10 +158,10 @@ func (s *simulation) setClock(r *replica) {
 	s.say("the clock of %d is %s ahead", r.number, time.Duration(r.difference.Load()))
 }
 
-// check calls every replica that is in service, as all API servers that learn of a bundle late.
+// check calls every replica in service with each caBundle that an API server may still use.
 func (s *simulation) check() {
 	for _, r := range s.replicas {
-		// A new replica is in service once it is ready, and then it takes a while until it is called.
+		// A new replica is in service some time after it became ready.
 		if !r.ready {
 			r.ready = Ready(r)(s.t.Context()) == nil
 			continue
@@ -193,7 +193,7 @@ func (s *simulation) disturb() {
 	switch s.random.IntN(kinds) {
 	case 0:
 		if s.ready() < 2 && s.replicas[i].ready {
-			return // with the last replica its memory goes, and calls fail anyway
+			return // without any replica, all calls fail
 		}
 		s.tell("killed")
 		s.replicas[i].stop(s.t)
@@ -225,7 +225,7 @@ func (s *simulation) disturb() {
 			s.f.setSecret(data)
 		}
 	case 5:
-		s.tell("put back") // by whoever deploys what is in a repository, or restores a backup
+		s.tell("put back") // a deployment tool or a backup restores an earlier version
 		if len(s.copies) > 0 {
 			s.f.setSecret(s.copies[s.random.IntN(len(s.copies))])
 		}

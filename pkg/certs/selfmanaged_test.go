@@ -22,7 +22,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/certs/internal/kube"
 )
 
-// inBubble runs a test on a clock of its own, with a cluster that has the target.
+// inBubble runs a test in a synctest bubble, with a cluster that has the target.
 func inBubble(t *testing.T, name string, test func(*testing.T, *fakeCluster)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
@@ -30,7 +30,7 @@ func inBubble(t *testing.T, name string, test func(*testing.T, *fakeCluster)) {
 	})
 }
 
-// settle lets a CA be made and settle.
+// settle waits until a CA was generated and has settled.
 func settle() { elapse(30 * time.Minute) }
 
 func stateIn(t *testing.T, f *fakeCluster) *state {
@@ -134,7 +134,7 @@ func TestSelfManaged(t *testing.T) {
 		if after.signing.id() == before.id() || after.phase() != Retiring || r.Status().Rotations != 1 {
 			t.Errorf("phase %s, status %+v", after.phase(), r.Status())
 		}
-		if text := string(f.data()[stateKey]); strings.Count(text, "PRIVATE KEY-----\\n") != 2 { // begin and end of one
+		if text := string(f.data()[stateKey]); strings.Count(text, "PRIVATE KEY-----\\n") != 2 { // the first and last line of one key
 			t.Error("the key of the CA that signs no more is kept")
 		}
 		if _, there := f.data()[rotateKey]; there || string(f.data()["note"]) != "somebody's" {
@@ -203,7 +203,7 @@ func TestSelfManaged(t *testing.T) {
 	})
 }
 
-// Without the API server, a certificate is renewed from memory rather than ending.
+// While the API server is unreachable, a source renews its certificate with the CA in memory.
 func TestAPIServerAway(t *testing.T) {
 	inBubble(t, "away", func(t *testing.T, f *fakeCluster) {
 		away := &failing{cluster: f}
@@ -230,7 +230,7 @@ func TestAPIServerAway(t *testing.T) {
 	})
 }
 
-// A failing cluster returns an error while one is set.
+// A failing cluster returns err from each request while err is set.
 type failing struct {
 	cluster
 	mu  sync.Mutex
@@ -254,7 +254,7 @@ func (s *failing) ReadTarget(ctx context.Context, t kube.Target) (kube.TargetSta
 	return s.cluster.ReadTarget(ctx, t)
 }
 
-// A new CA does not sign as long as one caBundle cannot be read, until the old one is over.
+// A new CA does not sign while a caBundle cannot be read, until the old CA has expired.
 func TestUnreadableTargetHoldsUp(t *testing.T) {
 	inBubble(t, "unreadable", func(t *testing.T, f *fakeCluster) {
 		other := Target{Kind: APIService, Name: "v1.example.com"}

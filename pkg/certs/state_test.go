@@ -142,8 +142,8 @@ func FuzzParseBundle(f *testing.F) {
 	})
 }
 
-// One certificate may be ours and, after a loss, have been found as one of others: the end of
-// the latter takes nothing from the former.
+// After a loss of the Secret, a source's own CA can also be recorded as a foreign CA. When the foreign
+// record expires, the CA stays trusted.
 func TestForeignAndOurs(t *testing.T) {
 	s := sampleState(t)
 	ours := s.retiring[slices.IndexFunc(s.retiring, func(r retiring) bool { return r.target == "" })]
@@ -153,7 +153,7 @@ func TestForeignAndOurs(t *testing.T) {
 	if !s.trusts(ours.cert) || s.hasRetired(fingerprint(ours.cert), true) {
 		t.Error("ours is not trusted any more")
 	}
-	s.retire(retired{id: fingerprint(ours.cert), until: until, foreign: true}) // as another replica saw it
+	s.retire(retired{id: fingerprint(ours.cert), until: until, foreign: true}) // as another replica recorded it
 	if !s.trusts(ours.cert) {
 		t.Error("ours is not trusted any more, for what another replica retired")
 	}

@@ -20,7 +20,7 @@ func TestStatic(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pair.Leaf = nil // as those have it who put it together themselves
+		pair.Leaf = nil // a tls.Certificate made by hand has no Leaf
 		s := Static(pair, p.ca)
 		ctx, stop := context.WithCancel(t.Context())
 		stopped := make(chan error, 1)

@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/certs/internal/kube"
 )
 
-// A readOnly cluster has a Secret that cannot be written from some time on.
+// A readOnly cluster has a Secret that becomes read-only.
 type readOnly struct {
 	cluster
 	on atomic.Bool
@@ -134,8 +134,8 @@ func TestTargetOfAnotherInstallation(t *testing.T) {
 	})
 }
 
-// A replica that follows, and whose certificate was due before what signs in the Secret had settled,
-// goes over as soon as it has: not when its next certificate is due.
+// The certificate of a follower is due before the new signing CA in the Secret has settled. The follower
+// uses the new CA as soon as it has settled, and not only when its next certificate is due.
 func TestFollowerIsOverdue(t *testing.T) {
 	seen := sampleState(t)
 	known := seen.clone()

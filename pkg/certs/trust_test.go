@@ -29,7 +29,7 @@ func (u *unwritable) WriteTarget(ctx context.Context, t kube.Target, s kube.Targ
 	return u.cluster.WriteTarget(ctx, t, s, bundle)
 }
 
-// watchCalls calls replicas every minute, or a thousand times, as an API server that learns of bundles late does.
+// watchCalls calls the replicas every minute, or a thousand times in all, with each caBundle of the last lag.
 func watchCalls(t *testing.T, f *fakeCluster, target Target, lag, length time.Duration, replicas ...*replica) {
 	t.Helper()
 	for begin := time.Now(); time.Since(begin) < length; {
@@ -71,7 +71,7 @@ func TestTrust(t *testing.T) {
 		copied := f.data()
 		askToRotate(f)
 		settleSlowly()
-		elapse(8 * day) // the first CA is not trusted any more
+		elapse(8 * day) // the first CA is no longer trusted
 		leader.stop(t)
 		f.setSecret(copied)
 		watchCalls(t, f, webhooks, time.Minute, 2*time.Hour, follower)
@@ -107,7 +107,7 @@ func TestTrust(t *testing.T) {
 		for Ready(r)(t.Context()) != nil && time.Since(begin) < time.Hour {
 			elapse(time.Second)
 		}
-		if waited := time.Since(begin); waited < time.Minute || waited > 25*time.Minute { // Settle, and two looks
+		if waited := time.Since(begin); waited < time.Minute || waited > 25*time.Minute { // Settle and two checks
 			t.Errorf("ready after %s", waited)
 		}
 		watchCalls(t, f, webhooks, time.Minute, time.Hour, r)
@@ -159,12 +159,12 @@ func TestTrust(t *testing.T) {
 	})
 }
 
-// Two sources that look after one target, as when a chart is installed twice or the Secret gets
-// another name, leave each other alive and do not write in turns.
+// Two sources write one target if a chart is installed twice or the Secret is renamed. Each keeps the
+// other's CA, and they do not overwrite each other again and again.
 func TestTwoSources(t *testing.T) {
 	inBubble(t, "two", func(t *testing.T, f *fakeCluster) {
 		g := newFakeCluster()
-		g.targets, g.past = f.targets, f.past // the same targets, another Secret
+		g.targets, g.past = f.targets, f.past // the same targets with another Secret
 		a := startReplica(t, slowOptions(), f)
 		o := slowOptions()
 		o.Secret = "other-ca"
@@ -272,8 +272,8 @@ func TestReadyIgnoresAFault(t *testing.T) {
 	})
 }
 
-// A replica that was away, and knows that a CA was retired, does not take it from those that began
-// with an old copy of the Secret in which it signs.
+// A replica returns that knows that a CA was retired. It does not remove the CA while replicas use it
+// that started from an old copy of the Secret.
 func TestReplicaReturnsWithNewerState(t *testing.T) {
 	inBubble(t, "return", func(t *testing.T, f *fakeCluster) {
 		away := &failing{cluster: f}
@@ -283,7 +283,7 @@ func TestReplicaReturnsWithNewerState(t *testing.T) {
 		copied := f.data()
 		askToRotate(f)
 		settleSlowly()
-		elapse(8 * day) // the first CA is not trusted any more
+		elapse(8 * day) // the first CA is no longer trusted
 		away.set(errFault)
 		elapse(2 * time.Hour)
 		f.setSecret(copied)
@@ -302,8 +302,8 @@ func TestReplicaReturnsWithNewerState(t *testing.T) {
 	})
 }
 
-// What signs in a copy of the Secret that somebody has put back may be what a replica has just
-// begun with: it is trusted for as long as that needs.
+// An old copy of the Secret is restored. A replica may have just started with its signing CA, so that CA
+// stays trusted while the replica's certificate is valid.
 func TestSignsAgain(t *testing.T) {
 	known := sampleState(t)
 	p := policy{leafLifetime: day, skew: time.Hour}

@@ -20,21 +20,21 @@ var webhooks = Target{Kind: MutatingWebhookConfiguration, Name: "hooks"}
 func testOptions() Options {
 	return Options{
 		Namespace: "hooks", Secret: "ca", DNSNames: ServiceNames("hooks", "hooks"), Targets: []Target{webhooks},
-		Interval: 10 * time.Minute, // long times are short this way
+		Interval: 10 * time.Minute, // fewer checks make simulated days fast
 	}
 }
 
-// slowOptions are for tests of many days, which need not look at each of them so often.
+// slowOptions are for tests of many days, with longer intervals.
 func slowOptions() Options {
 	o := testOptions()
 	o.Interval = time.Hour
 	return o
 }
 
-// settleSlowly is settle for them.
+// settleSlowly is settle for slowOptions.
 func settleSlowly() { elapse(3 * time.Hour) }
 
-// elapse lets time pass on the clock of a bubble.
+// elapse advances the clock of a synctest bubble.
 func elapse(d time.Duration) { <-time.After(d) }
 
 func quiet() logr.Logger { return funcr.New(func(_, _ string) {}, funcr.Options{}) }
@@ -44,11 +44,11 @@ type replica struct {
 	*SelfManaged
 	kill  context.CancelFunc
 	ended chan error
-	ready bool // it once was, so calls come to it
+	ready bool // it was ready once, so API servers call it
 
-	number     int // for stories
+	number     int // for messages of a failed test
 	elect      func()
-	difference atomic.Int64 // of its clock
+	difference atomic.Int64 // of its clock from the test's clock
 }
 
 func startReplica(t *testing.T, o Options, c cluster) *replica {
@@ -85,7 +85,7 @@ func (r *replica) stop(t *testing.T) {
 	}
 }
 
-// call verifies what the replica serves as an API server would that knows this bundle.
+// call verifies the replica's certificate as an API server with this caBundle does.
 func (r *replica) call(bundle []byte) error { return r.callAt(bundle, time.Now()) }
 
 func (r *replica) callAt(bundle []byte, now time.Time) error {
@@ -99,14 +99,13 @@ func (r *replica) callAt(bundle []byte, now time.Time) error {
 	return err
 }
 
-// A year with certificates of all ages, three replicas, and API servers that learn of a bundle
-// as late as Settle allows: no call fails, the CA is replaced when it should, and at the end
-// one CA is trusted.
+// Three replicas run for a year, and API servers learn of a caBundle as late as Settle allows. No call
+// fails, the CA is replaced when it is due, and at the end one CA is trusted.
 func TestYear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeCluster(webhooks)
 		o := testOptions()
-		o.Interval = 3 * time.Hour // a year has many of them
+		o.Interval = 3 * time.Hour // keeps a simulated year fast
 		o.Settle = 12 * time.Hour
 		replicas := []*replica{startReplica(t, o, f), startReplica(t, o, f), startReplica(t, o, f)}
 		elapse(2*o.Settle + 2*o.Interval)

@@ -28,7 +28,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/realserver"
 )
 
-// ifNotFound returns the error if it says that something is not there.
+// ifNotFound returns the error if it is a NotFound error.
 func ifNotFound(err error) error {
 	if err != nil && strings.Contains(err.Error(), "not found") {
 		return err
@@ -36,7 +36,7 @@ func ifNotFound(err error) error {
 	return nil
 }
 
-// testAddresses calls webhooks that are servers: at a URL, and behind a service.
+// testAddresses calls webhook servers at a URL and behind a service.
 func testAddresses(t *testing.T, c control) {
 	rules := rulesFor("", "pods", "*")
 	var hosts sync.Map
@@ -168,7 +168,7 @@ func testExistsAlready(t *testing.T, c control) {
 	}
 }
 
-// testConcurrent admits all sorts of requests at once, some for the same object.
+// testConcurrent admits many kinds of requests at once, some of them for the same object.
 func testConcurrent(t *testing.T, c control) {
 	rules := rulesFor("", "configmaps", "*")
 	label := responder(func(req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
@@ -237,7 +237,7 @@ func testClose(t *testing.T, c control) {
 	c.expectNothing(t, engine.(*serverEngine).server.ID)
 }
 
-// expectNothing fails if anything of an engine is on the API server.
+// expectNothing fails if an object of an engine is on the API server.
 func (c control) expectNothing(t *testing.T, id string) {
 	t.Helper()
 	a, err := realserver.NewAPI(c.Config, inprocess.DefaultManager)
@@ -258,7 +258,7 @@ func (c control) expectNothing(t *testing.T, id string) {
 	}
 }
 
-// testLeftBehind has an engine killed, as far as the API server can tell.
+// testLeftBehind leaves an engine's objects on the API server, as a killed process does.
 func testLeftBehind(t *testing.T, c control) {
 	w := configured("left.example.com", map[string]http.Handler{"a.left.example.com": responder(allow)}, mutatingHook("a.left.example.com", rulesFor("", "pods", "*")))
 	killed, err := Connect(c.Config, w, ConnectOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{widgets(t, "left.example.com")}, Namespaces: map[string]map[string]string{"left": nil}})

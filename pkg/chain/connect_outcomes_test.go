@@ -61,7 +61,7 @@ func testRejections(t *testing.T, c control) {
 			t.Error(diff)
 		}
 	}
-	// What the API server itself finds wrong comes after the mutating webhooks.
+	// The API server's own validation runs after the mutating webhooks.
 	result := admit(t, engine, Request{Operation: admissionv1.Create, Resource: pods, Namespace: "deny", Object: []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}`)})
 	if s := result.Rejection; s == nil || s.Code != http.StatusUnprocessableEntity || len(result.Calls) != 1 || result.Calls[0].Effect != Allowed {
 		t.Error(s, trace(result))
@@ -72,7 +72,7 @@ func testRejections(t *testing.T, c control) {
 	}
 }
 
-// failingAnswers are answers of no use, and what the API server says of it.
+// failingAnswers are invalid answers with the API server's error for each.
 var failingAnswers = []struct {
 	name    string
 	handler http.HandlerFunc

@@ -39,7 +39,7 @@ type control struct {
 	auditLog string
 }
 
-// startControl starts the API server for one test and those in it.
+// startControl starts an API server for a test and its subtests.
 func startControl(t *testing.T) control {
 	t.Helper()
 	dir := t.TempDir()
@@ -53,7 +53,7 @@ func startControl(t *testing.T) control {
 	return control{server, auditLog}
 }
 
-// TestConnect runs everything against one API server.
+// TestConnect runs all tests of Connect against one API server.
 func TestConnect(t *testing.T) {
 	c := startControl(t)
 	for _, test := range []struct {
@@ -85,7 +85,7 @@ func (c control) connect(t testing.TB, w Webhooks, crds ...*apiextensionsv1.Cust
 	return engine
 }
 
-// A responder is a webhook made of one function that returns the response.
+// A responder is a webhook: a function that returns the response.
 type responder func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse
 
 func (a responder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -131,7 +131,7 @@ func validatingHook(name string, rules []admissionregistrationv1.RuleWithOperati
 	}
 }
 
-// configured puts webhooks into one configuration of each sort.
+// configured puts webhooks into a mutating and a validating configuration.
 func configured(name string, handlers map[string]http.Handler, hooks ...any) Webhooks {
 	w := Webhooks{Handlers: handlers}
 	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -197,7 +197,7 @@ func testCreate(t *testing.T, c control) {
 	}
 }
 
-// trace has a line for each call.
+// trace returns a line for each call.
 func trace(r *Result) []string {
 	var lines []string
 	for _, c := range r.Calls {
@@ -210,7 +210,7 @@ func trace(r *Result) []string {
 	return lines
 }
 
-// count returns how many objects there are.
+// count returns the number of objects at a path.
 func (c control) count(t testing.TB, path string) int {
 	t.Helper()
 	a, err := realserver.NewAPI(c.Config, inprocess.DefaultManager)

@@ -204,7 +204,7 @@ func TestEquivalentVersions(t *testing.T) {
 			if v := got.Webhooks[0]; v.Detail != "rules[0] is for the equivalent CREATE of example.com/v1 widgets" {
 				t.Errorf("the verdict is %+v", v)
 			}
-			// A version that is not served is one all the same, and unknown fields are dropped only when the object is stored.
+			// Webhooks can get a version that is not served. Unknown fields are dropped only when the object is stored.
 			if sent := string(got.Calls[2].Request); !strings.Contains(sent, `"apiVersion":"example.com/v1alpha1"`) || !strings.Contains(sent, `"odd":1`) {
 				t.Errorf("the last webhook is sent %s", sent)
 			}
@@ -218,7 +218,7 @@ func TestEquivalentVersions(t *testing.T) {
 	}
 }
 
-// convert is a conversion webhook between versions that are alike.
+// convert is a conversion webhook between versions with equal fields.
 func convert(w http.ResponseWriter, r *http.Request) {
 	var review apiextensionsv1.ConversionReview
 	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {

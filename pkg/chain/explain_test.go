@@ -131,7 +131,7 @@ func TestExplainPredicates(t *testing.T) {
 	}
 }
 
-// tooMuch is an expression that costs more than all conditions of a webhook may.
+// tooMuch is an expression that exceeds the cost limit of a webhook's conditions.
 const tooMuch = `"abcdefghijklmnopqrstuvwxyz".split("").all(a, "abcdefghijklmnopqrstuvwxyz".split("").all(b, "abcdefghijklmnopqrstuvwxyz".split("").all(c, ` +
 	`"abcdefghijklmnopqrstuvwxyz".split("").all(d, a != "1" && b != "2" && c != "3" && d != "4"))))`
 
@@ -248,7 +248,7 @@ func TestExplainAgrees(t *testing.T) {
 	}
 }
 
-// decided goes through predicates as the API server does.
+// decided evaluates predicates in the order of the API server.
 func decided(all []chain.Predicate) (called bool, by chain.Reason) {
 	for _, answer := range []chain.PredicateResult{chain.Fails, chain.Errs} {
 		for _, p := range all {

@@ -37,11 +37,11 @@ func v1(response string) string {
 	return `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":` + response + `}`
 }
 
-// Whether a response is a failure does not depend on the failure policy. The policy decides only what follows from it.
+// The failurePolicy does not change whether a response is a failure. It changes only the result of a failure.
 func TestAnswers(t *testing.T) {
 	const callError, serverError, deny, allow = "call error", "server error", "deny", "allow"
 	patch := `"patchType":"JSONPatch","patch":"W3sib3AiOiJhZGQiLCJwYXRoIjoiL21ldGFkYXRhL2xhYmVscy9hIiwidmFsdWUiOiJiIn1d"` // sets a label
-	wrong := `"patchType":"JSONPatch","patch":"W3sib3AiOiJyZW1vdmUiLCJwYXRoIjoiL21pc3NpbmcifV0="`                         // removes what is not there
+	wrong := `"patchType":"JSONPatch","patch":"W3sib3AiOiJyZW1vdmUiLCJwYXRoIjoiL21pc3NpbmcifV0="`                         // removes an absent value
 	for _, test := range []struct {
 		name       string
 		answer     http.Handler
@@ -152,7 +152,7 @@ func TestTimeouts(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		policy   admissionregistrationv1.FailurePolicyType
-		hooks    int // that hang, one after another, for 10 s each
+		hooks    int // the number of webhooks, called one after another, that hang for 10 s each
 		elapsed  time.Duration
 		outcomes string
 		code     int32

@@ -53,7 +53,7 @@ func admit(tb testing.TB, c chain.Engine, req chain.Request) *chain.Result {
 	return got
 }
 
-// podRule is for everything that can be done to Pods.
+// podRule returns a rule for Pods, by default with all operations.
 func podRule(ops ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
 	if len(ops) == 0 {
 		ops = []admissionregistrationv1.OperationType{admissionregistrationv1.OperationAll}
@@ -111,7 +111,7 @@ func (f handlerFunc) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// patching answers with what patch returns, if it is anything.
+// patching answers with the patch that patch returns. An empty patch is omitted.
 func patching(patch func(*admissionv1.AdmissionRequest) string) handlerFunc {
 	return func(req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 		response := &admissionv1.AdmissionResponse{Allowed: true}
@@ -134,7 +134,7 @@ func denying(message string) handlerFunc {
 	}
 }
 
-// addLabel sets a label, once.
+// addLabel returns a patch that sets a label, or nothing if the object has it.
 func addLabel(key, value string) func(*admissionv1.AdmissionRequest) string {
 	return func(req *admissionv1.AdmissionRequest) string {
 		var object metav1.PartialObjectMetadata

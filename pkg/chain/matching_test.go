@@ -112,7 +112,7 @@ func TestMatching(t *testing.T) {
 			if test.edit != nil {
 				test.edit(&h)
 			}
-			// As a mutating webhook it matches alike.
+			// A mutating webhook with the same fields matches the same requests.
 			m := mutatingHook("b.example.com", func(m *admissionregistrationv1.MutatingWebhook) {
 				m.Rules, m.NamespaceSelector, m.ObjectSelector = h.Rules, h.NamespaceSelector, h.ObjectSelector
 				m.MatchConditions, m.FailurePolicy = h.MatchConditions, h.FailurePolicy

@@ -120,7 +120,7 @@ func TestMemoryIsBounded(t *testing.T) {
 
 func inUse() uint64 {
 	var m runtime.MemStats
-	for range 3 { // what pools hold is freed by the second
+	for range 3 { // the second collection frees the contents of pools
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&m)

@@ -19,7 +19,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// sent is what a mutating and a validating webhook, for everything, were sent for a request.
+// sent returns the requests that a mutating and a validating webhook with a rule for everything received.
 func sent(t *testing.T, req chain.Request, options ...chain.Options) (m, v map[string]any, got *chain.Result) {
 	t.Helper()
 	all := []admissionregistrationv1.RuleWithOperations{{Operations: []admissionregistrationv1.OperationType{"*"},
@@ -56,7 +56,7 @@ func withoutTypeMeta(t *testing.T, review []byte) []byte {
 	return b
 }
 
-// at is the value at a path of names, as JSON.
+// at returns the value at a path of names as JSON.
 func at(v any, path string) string {
 	for name := range strings.SplitSeq(path, ".") {
 		m, ok := v.(map[string]any)

@@ -19,7 +19,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// random webhooks, with a count of the calls that reached each.
+// A random has random webhooks and counts the calls of each.
 type random struct {
 	*rand.Rand
 	mu    sync.Mutex
@@ -44,7 +44,7 @@ func (r *random) rule() admissionregistrationv1.RuleWithOperations {
 	return rule
 }
 
-// handler answers in one of many ways, at random in each call.
+// handler returns a random answer in each call.
 func (r *random) handler(name string) http.Handler {
 	label, _, _ := strings.Cut(name, ".")
 	answers := []http.Handler{allowing(), allowing(), patching(addLabel(label, "yes")), patching(addLabel("seen", "yes")),

@@ -59,10 +59,10 @@ func (s *scripted) handler(name string) http.Handler {
 }
 
 func TestReinvocation(t *testing.T) {
-	// A webhook is its name, its policy (! is Never, else IfNeeded), and what its calls do.
+	// A webhook is written as its name, its policy (! is Never, otherwise IfNeeded), and the effect of each call.
 	for _, test := range []struct {
 		name    string
-		inTree  int32 // how often the in-tree plugin changes something; negative: there is none
+		inTree  int32 // the number of changes by the in-tree plugin; negative means no plugin
 		hooks   []string
 		calls   string
 		inTrees int32
@@ -113,7 +113,7 @@ func TestReinvocation(t *testing.T) {
 	}
 }
 
-// trace is the calls as the first letters of their webhooks, with the round.
+// trace returns the calls as the first letters of their webhooks, with the round.
 func trace(r *chain.Result) string {
 	var calls []string
 	for _, c := range r.Calls {
@@ -122,7 +122,7 @@ func trace(r *chain.Result) string {
 	return strings.Join(calls, " ")
 }
 
-// checkResult checks what is so of every result.
+// checkResult checks properties of every result.
 func checkResult(t *testing.T, r *chain.Result) {
 	t.Helper()
 	called := map[string]bool{}

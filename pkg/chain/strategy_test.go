@@ -20,7 +20,7 @@ func anything(h *admissionregistrationv1.ValidatingWebhook) {
 	h.Rules[0].Rule = admissionregistrationv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*/*"}}
 }
 
-// sentIn is the request that a webhook was sent.
+// sentIn returns the request that a webhook received in a call.
 func sentIn(t *testing.T, c chain.Call) any {
 	t.Helper()
 	var review struct{ Request any }

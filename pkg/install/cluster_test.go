@@ -19,8 +19,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// Each question is a connection of its own, whatever the protocol: else they would all be
-// answered by one API server of several.
+// Each marker request uses a new connection, with HTTP/1.1 and HTTP/2. Otherwise one of several API servers
+// would answer all of them.
 func TestQuestionsHaveFreshConnections(t *testing.T) {
 	for _, http2 := range []bool{false, true} {
 		t.Run(fmt.Sprintf("http2 %v", http2), func(t *testing.T) {
@@ -64,7 +64,8 @@ func TestQuestionsHaveFreshConnections(t *testing.T) {
 	}
 }
 
-// A cut is a conflict if anything was changed since, and takes the last first.
+// Removing a webhook fails with a conflict if the configuration was changed since it was read. The last
+// webhook is removed first.
 func TestCut(t *testing.T) {
 	var body []byte
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

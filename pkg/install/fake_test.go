@@ -26,33 +26,33 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A fakeCluster answers marker requests by a script, and keeps what is applied. What server-side
-// apply does to it is for the tests with a real API server.
+// A fakeCluster answers marker requests by a script and stores the applied configurations. It does not
+// merge as server-side apply does; tests on a real API server cover that.
 type fakeCluster struct {
 	mu       sync.Mutex
 	t        *testing.T
 	stored   map[sort]*unstructured.Unstructured
 	history  [][]map[string]any // the webhooks after each change of a configuration
-	log      []string           // the failure policies in both after each change
+	log      []string           // the failure policies in both configurations after each change
 	applies  int
 	deletes  int
 	versions int
 	before   func()           // called once, before an apply
-	changes  int              // errChanged so many times
-	fails    int              // another error so many times,
-	after    int              // after so many changes
-	answer   func(int) string // of the n-th question: a sight, or the text of an error. Nil: by what is stored
+	changes  int              // the number of calls that return errChanged
+	fails    int              // the number of calls that return another error,
+	after    int              // after this many changes
+	answer   func(int) string // returns the answer to the n-th marker request, or the text of an error. Nil answers by the stored objects
 	asked    int
-	at       []time.Duration // of the questions, since the first
+	at       []time.Duration // the times of the marker requests since the first one
 	began    time.Time
-	nowhere  error      // whether the namespace is there
+	nowhere  error      // the error of a read of the namespace
 	removed  func(sort) // called after a configuration was deleted
-	held     []string   // finalizers, which keep what is deleted
-	ignored  int        // so many deletions do nothing yet
-	// somebody injects the caBundle of the marker, and of nothing else
+	held     []string   // finalizers, which delay deletions
+	ignored  int        // the number of deletions that have no effect yet
+	// unbundled: only the marker gets its caBundle injected.
 	unbundled bool
-	bundled   sort                       // but that all of this sort have theirs
-	status    *unstructured.Unstructured // the Deployment
+	bundled   sort                       // with unbundled, webhooks of this sort get their caBundles nevertheless
+	status    *unstructured.Unstructured // the Deployment with its status
 }
 
 func (c *fakeCluster) read(_ context.Context, s sort) (*unstructured.Unstructured, error) {
@@ -91,7 +91,7 @@ func (c *fakeCluster) apply(_ context.Context, s sort, object *unstructured.Unst
 	return nil
 }
 
-// version is that of what is stored, or nothing.
+// version returns the version of the stored configuration, or nothing.
 func (c *fakeCluster) version(s sort) string {
 	if c.stored[s] == nil {
 		return ""
@@ -99,7 +99,7 @@ func (c *fakeCluster) version(s sort) string {
 	return c.stored[s].GetResourceVersion()
 }
 
-// store keeps a configuration as one that nobody else has ever touched.
+// store stores a configuration as if no other client had changed it.
 func (c *fakeCluster) store(s sort, object *unstructured.Unstructured) {
 	own := map[string]any{}
 	for _, entry := range webhooks(object) {
@@ -217,7 +217,7 @@ func (c *fakeCluster) deployment(context.Context, string) (*unstructured.Unstruc
 	return c.status, nil
 }
 
-// answerOf returns what an API server answers.
+// answerOf returns the error with which an API server answers a marker request.
 func answerOf(text string) error {
 	switch text {
 	case "enforced":

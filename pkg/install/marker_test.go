@@ -18,7 +18,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A register is an observer that writes down which hooks are called.
+// A register is an observer that records the names of the called hooks.
 type register struct {
 	mu     sync.Mutex
 	called []string
@@ -31,8 +31,8 @@ func (r *register) Begin(ctx context.Context, h *webhook.Hook, _ *http.Request) 
 	return ctx, nil
 }
 
-// The questions of a program that starts are denied some thirty times, which is no denial of any
-// use to who counts those.
+// A starting program makes about thirty marker requests, which are all denied. Observers do not see them,
+// so metrics do not count these denials.
 func TestMarkersAreNotObserved(t *testing.T) {
 	i, _ := newFake(t, options(), denying("one.example.com"), labelling("two.example.com"))
 	seen := &register{}
@@ -66,7 +66,7 @@ func TestMarkersAreNotObserved(t *testing.T) {
 	}
 }
 
-// served has a server serve hooks on loopback until the end of the test.
+// served serves hooks on loopback until the end of the test.
 func served(t *testing.T, o webhook.Options, hooks ...*webhook.Hook) (client *http.Client, url string) {
 	t.Helper()
 	ca, err := devcert.NewCA()

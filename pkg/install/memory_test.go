@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// deployed returns a Deployment of one replica, with an image for a template.
+// deployed returns a Deployment of one replica with an image.
 func deployed(t *testing.T, image string, ready bool) *unstructured.Unstructured {
 	t.Helper()
 	d := &appsv1.Deployment{Status: appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1}}
@@ -36,8 +36,8 @@ func (c *fakeCluster) deploy(object *unstructured.Unstructured) {
 	c.status = object
 }
 
-// If the webhook is uninstalled while a replica waits, it stays uninstalled, whatever the replica waits for.
-func TestWhatWaitsDoesNotUndoARemoval(t *testing.T) {
+// If the webhook is uninstalled while a replica waits for anything, it stays uninstalled.
+func TestWaitingReplicaDoesNotUndoRemoval(t *testing.T) {
 	waits := map[string]func(*Installer, context.Context) error{
 		"Run": (*Installer).Run,
 		"Promote": func(i *Installer, ctx context.Context) error {
@@ -61,7 +61,7 @@ func TestWhatWaitsDoesNotUndoARemoval(t *testing.T) {
 	for how, wait := range waits {
 		for why, reason := range reasons {
 			if how == "Promote" && why == "to be enforced" {
-				continue // has no bound but its context, and applies nothing more
+				continue // only its context ends this wait, and it applies nothing afterwards
 			}
 			t.Run(how+" "+why, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -95,8 +95,8 @@ func TestWhatWaitsDoesNotUndoARemoval(t *testing.T) {
 	}
 }
 
-// A replica of the older program waits for its Deployment, which goes on to the newer one.
-func TestAnOlderProgramGivesWayWithoutRevision(t *testing.T) {
+// A replica of the older program waits for its Deployment while the Deployment changes to the newer program.
+func TestOlderProgramStopsWithoutRevision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()
 		o.FailOpenFirst, o.Deployment = true, "hooks"
@@ -127,15 +127,15 @@ func TestAnOlderProgramGivesWayWithoutRevision(t *testing.T) {
 	})
 }
 
-// The older program applies no more while the newer one is rolled out, but is there when that is
-// taken back.
-func TestAnOlderProgramStandsBackForTheTimeOfARollout(t *testing.T) {
+// The older program applies nothing while the newer one is rolled out. If the rollout is undone, it
+// applies its webhooks again.
+func TestOlderProgramPausesDuringRollout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()
 		o.FailOpenFirst, o.Deployment = true, "hooks"
 		i, c := newFake(t, o, denying("one.example.com"))
 		c.status = deployed(t, "one", true)
-		c.answer = func(int) string { return "absent" } // the newer one has applied its own
+		c.answer = func(int) string { return "absent" } // the newer program has applied its webhooks
 		ended := make(chan error, 1)
 		go func() { ended <- i.Run(t.Context()) }()
 		sleep(t.Context(), 5*time.Second)
@@ -153,14 +153,14 @@ func TestAnOlderProgramStandsBackForTheTimeOfARollout(t *testing.T) {
 	})
 }
 
-// An older program that happens to start has no mutating hooks, and takes their configuration
-// away. That is no removal: the newer one puts it right.
-func TestAKindThatAnOlderProgramDoesNotHaveComesBack(t *testing.T) {
+// A replica of an older program without mutating hooks starts and deletes their configuration. The newer
+// program does not take this for an uninstallation, and applies the configuration again.
+func TestKindMissingInOlderProgramComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()
 		o.FailOpenFirst, o.Deployment = true, "hooks"
 		newer, c := newFake(t, o, denying("one.example.com"), labelling("two.example.com"))
-		o.FailOpenFirst = false // which would only open it
+		o.FailOpenFirst = false // it would only apply the webhooks with Ignore
 		older, _ := newFake(t, o, denying("one.example.com"))
 		older.cluster = c
 		c.status = deployed(t, "two", false)
@@ -183,8 +183,8 @@ func (c *fakeCluster) has(s sort) bool {
 	return c.stored[s] != nil
 }
 
-// A replica brings back the one configuration while the other is removed.
-func TestRemoveLeavesNothingThatWasBroughtBack(t *testing.T) {
+// A replica applies one configuration again while Remove deletes the other one.
+func TestRemoveDeletesReappliedConfiguration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, c := newFake(t, options(), denying("one.example.com"), labelling("two.example.com"))
 		if err := i.Apply(t.Context()); err != nil {

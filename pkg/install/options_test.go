@@ -77,8 +77,8 @@ func TestHooksAndTargets(t *testing.T) {
 	}
 }
 
-// A source keeps the caBundle of what is served where its certificate is, and of nothing else.
-func TestTargetsLeaveOutWhatIsServedElsewhere(t *testing.T) {
+// The targets are the webhooks that this server serves, with the certificate of its source, and no others.
+func TestTargetsOmitWebhooksServedElsewhere(t *testing.T) {
 	at := func(name string, c admissionregistrationv1.WebhookClientConfig) *webhook.Hook {
 		return webhook.Validating(admissionregistrationv1.ValidatingWebhook{
 			Name: name, Rules: webhook.Rules(webhook.OnCreate("", "v1", "pods")), ClientConfig: c,
@@ -99,8 +99,7 @@ func TestTargetsLeaveOutWhatIsServedElsewhere(t *testing.T) {
 	}
 }
 
-// The marker is for the namespace of the webhook, from which the hooks keep away, and for the
-// questions only.
+// The marker webhook matches only marker requests in the webhook's namespace, which the hooks exclude.
 func TestMarkerIsScoped(t *testing.T) {
 	i, _ := newFake(t, options(), denying("one.example.com"))
 	_, c, err := webhook.Configurations(i.o.Configuration, i.Hooks()...)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// slow is an API server whose requests take some time, so that those of others come in between.
+// slow is an API server with slow requests, so that requests of other replicas come in between.
 type slow struct {
 	*laggard
 	mu     *sync.Mutex
@@ -44,8 +44,8 @@ func (s *slow) remove(ctx context.Context, which sort, l live) error {
 	return s.laggard.remove(ctx, which, l)
 }
 
-// Several replicas install, at any time, and somebody uninstalls, at any time.
-func TestTheOrderHoldsForManyReplicas(t *testing.T) {
+// Several replicas install at random times, and a user uninstalls at a random time.
+func TestOrderWithManyReplicas(t *testing.T) {
 	for range 20 {
 		seed := rand.Uint64()
 		synctest.Test(t, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestTheOrderHoldsForManyReplicas(t *testing.T) {
 			sleep(t.Context(), until)
 			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 			defer stop()
-			_ = first.Remove(ctx) // in vain, if a replica starts later
+			_ = first.Remove(ctx) // a replica that starts later installs again
 			running.Wait()
 			if bound.Err() != nil {
 				t.Errorf("seed %d: it does not end", seed)

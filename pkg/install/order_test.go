@@ -25,9 +25,9 @@ import (
 type laggard struct {
 	*fakeCluster
 	delay map[sort]time.Duration
-	known map[sort]bool // what it enforces
-	log   []string      // in which order it began and ended to enforce
-	// notYet is until when calls fail: there is no server.
+	known map[sort]bool // the enforced kinds
+	log   []string      // the kinds in the order in which their enforcement began and ended
+	// notYet is the time at which a server starts. Earlier calls fail.
 	notYet time.Time
 }
 
@@ -61,7 +61,7 @@ func (l *laggard) ask(_ context.Context, label string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, s := range sorts {
-		if object := l.stored[s]; l.known[s] && object == nil { // as it was: the label of any version
+		if object := l.stored[s]; l.known[s] && object == nil { // it was deleted, and its deletion is not yet enforced
 			if label == labelValue(s, "hooks", installed, "") {
 				return answerOf("enforced")
 			}
@@ -77,8 +77,9 @@ func (l *laggard) ask(_ context.Context, label string) error {
 	return nil
 }
 
-// A validating hook verifies what a mutating one did. Nobody is to be denied for the lack of it.
-func TestNothingIsVerifiedWithoutBeingMutated(t *testing.T) {
+// A validating hook checks the change of a mutating hook. It must not deny a request that the mutating
+// hook did not see.
+func TestValidatingHookNotEnforcedWithoutMutatingHook(t *testing.T) {
 	for _, first := range []string{"Apply", "Run"} {
 		for _, openFirst := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
@@ -108,8 +109,8 @@ func TestNothingIsVerifiedWithoutBeingMutated(t *testing.T) {
 	}
 }
 
-// A version without the two takes away first what verifies, and adds first what mutates.
-func TestHooksThatGoAndComeKeepTheOrder(t *testing.T) {
+// A version without the two hooks removes the validating one first. A version with them adds the mutating one first.
+func TestRemovedAndAddedHooksKeepOrder(t *testing.T) {
 	for _, openFirst := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			o := options()
@@ -129,7 +130,7 @@ func TestHooksThatGoAndComeKeepTheOrder(t *testing.T) {
 			for _, entries := range c.history {
 				policies := policiesOf(entries)
 				for _, name := range []string{"old-verify", "old-inject", "new-verify", "new-inject"} {
-					// Each of the two always has one of its own, which tells them apart.
+					// Each of the two versions always has a hook of its own, which identifies the version.
 					if same := strings.Contains(policies, "verify") == strings.HasSuffix(name, "verify"); same && strings.Contains(policies, name) != there[name] {
 						there[name] = !there[name]
 						log = append(log, fmt.Sprint(name, " ", there[name]))
@@ -143,7 +144,7 @@ func TestHooksThatGoAndComeKeepTheOrder(t *testing.T) {
 	}
 }
 
-// A delayed API server enforces what was stored some time ago, of each kind on its own.
+// A delayed API server enforces each kind as it was stored some time ago.
 type delayed struct {
 	*fakeCluster
 	delay map[sort]time.Duration
@@ -155,7 +156,7 @@ type moment struct {
 	stored *unstructured.Unstructured
 }
 
-// watch looks at what is enforced all the time, until its test is over.
+// watch calls see with each enforced state until the test ends.
 func (d *delayed) watch(t *testing.T, see func(mutates, validates string)) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan struct{})
@@ -176,7 +177,7 @@ func (d *delayed) watch(t *testing.T, see func(mutates, validates string)) {
 	t.Cleanup(func() { stop(); <-ended })
 }
 
-// enforced returns what is enforced of a kind.
+// enforced returns the enforced configuration of a kind.
 func (d *delayed) enforced(s sort) *unstructured.Unstructured {
 	for _, then := range slices.Backward(d.past[s]) {
 		if time.Since(then.at) >= d.delay[s] && then.stored != nil {
@@ -200,7 +201,7 @@ func (d *delayed) ask(_ context.Context, label string) error {
 }
 
 // The last hook of a kind is removed, together with a hook of the other kind that depends on it.
-func TestTheLastHookOfAKindGoesInOrder(t *testing.T) {
+func TestLastHookOfAKindIsRemovedInOrder(t *testing.T) {
 	rows := map[string]func() *webhook.Hook{
 		"only what mutates stays":   func() *webhook.Hook { return labelling("stays.example.com") },
 		"only what validates stays": func() *webhook.Hook { return denying("stays.example.com") },
@@ -216,7 +217,7 @@ func TestTheLastHookOfAKindGoesInOrder(t *testing.T) {
 					older.cluster = d
 					wrong := 0
 					d.watch(t, func(mutates, validates string) {
-						// With Ignore nobody serves it any more.
+						// A hook with Ignore may have no server any more.
 						if strings.Contains(validates, "verify Fail") && !strings.Contains(mutates, "inject") {
 							wrong++
 						}
@@ -244,9 +245,9 @@ func TestTheLastHookOfAKindGoesInOrder(t *testing.T) {
 	}
 }
 
-// Run has a server beside it, and waits for that: caBundles may come one after the other. Apply
-// may come before there is a server.
-func TestWhetherTheMutatingHooksHaveToBeServed(t *testing.T) {
+// Run waits until the mutating hooks are served, because its program serves them and caBundles may come
+// one after the other. Apply does not wait, because it may run before the server starts.
+func TestRunWaitsForServedMutatingHooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, c := newFake(t, options(), denying("verify.example.com"), labelling("inject.example.com"))
 		l := newLaggard(t, c)
@@ -271,8 +272,8 @@ func TestWhetherTheMutatingHooksHaveToBeServed(t *testing.T) {
 	})
 }
 
-// What keeps the API server from showing what it enforces keeps no half of the hooks away.
-func TestTheOrderHasABound(t *testing.T) {
+// If the API server never shows the enforced state, the installer applies the second kind after a time limit.
+func TestOrderHasATimeLimit(t *testing.T) {
 	for name, answer := range map[string]string{"something else refuses": "another policy", "it may not ask": "forbidden", "nobody ever knows": "absent", "it stays": "enforced"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -282,7 +283,7 @@ func TestTheOrderHasABound(t *testing.T) {
 				if err := i.Apply(t.Context()); err != nil || len(c.stored) != 2 || time.Since(began) > orderPatience+time.Second {
 					t.Errorf("Apply: %v, %d stored after %s", err, len(c.stored), time.Since(began))
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // less than the bound
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // less than the time limit
 				defer cancel()
 				err := i.Remove(ctx)
 				if (err == nil) != (answer == "absent") || len(c.stored) > 0 {
@@ -293,8 +294,8 @@ func TestTheOrderHasABound(t *testing.T) {
 	}
 }
 
-// A caBundle that is not there keeps what mutates open, and then what verifies must not be closed.
-func TestNothingVerifiesClosedWhileWhatMutatesIsOpen(t *testing.T) {
+// While a missing caBundle keeps a mutating webhook at Ignore, the validating webhooks stay at Ignore, too.
+func TestValidatingStaysOpenWhileMutatingIsOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()
 		o.FailOpenFirst = true
@@ -309,7 +310,7 @@ func TestNothingVerifiesClosedWhileWhatMutatesIsOpen(t *testing.T) {
 }
 
 // The hooks are uninstalled while the installer waits between the two kinds.
-func TestARemovalBetweenTheTwoIsNotUndone(t *testing.T) {
+func TestRemovalBetweenTheKindsIsNotUndone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, c := newFake(t, options(), denying("verify.example.com"), labelling("inject.example.com"))
 		c.answer = func(int) string { return "unanswered" }

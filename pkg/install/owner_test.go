@@ -26,7 +26,7 @@ func TestAnotherInstallationOfTheSameNameIsLeftAlone(t *testing.T) {
 	rows := []struct {
 		why         string
 		first, then Options
-		want        string // of who installs
+		want        string // the error of the second installation
 		mayRemove   bool
 	}{
 		{"another namespace", at("shop", "hooks"), at("bank", "hooks"), "Service shop/hooks, and this is for Service bank/hooks", false},

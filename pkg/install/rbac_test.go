@@ -130,7 +130,7 @@ func TestRBACManifest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 5 { // the order of maps does not show
+	for range 5 { // the random order of maps does not change the output
 		text, err := p.YAML()
 		if err != nil {
 			t.Fatal(err)

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A finalizer keeps a configuration, and what is stored is enforced.
-func TestRemoveTakesTheWebhooksOutOfWhatIsKept(t *testing.T) {
+// A finalizer delays the deletion of a configuration, and the API server still enforces it.
+func TestRemoveEmptiesConfigurationWithFinalizer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log []string
 		o := options()
@@ -55,12 +55,12 @@ func TestRemoveNamesTheFinalizersWhenItCannotGoOn(t *testing.T) {
 	})
 }
 
-// uncut is a cluster that lets nobody patch.
+// uncut is a cluster that rejects all patches.
 type uncut struct{ *fakeCluster }
 
 func (uncut) cut(context.Context, sort, live, []int) error { return errors.New("you may not patch") }
 
-// A deletion that has no effect at once is not tried without a pause.
+// A deletion without effect is repeated only after a pause.
 func TestRemovePausesBetweenTwoDeletions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, c := newFake(t, options(), denying("one.example.com"))
@@ -98,7 +98,7 @@ func TestAChangeIsTriedAgainAfterAPause(t *testing.T) {
 	})
 }
 
-// Who deletes the namespace first can still take away the rest.
+// A user who deleted the namespace first can still remove the configurations.
 func TestRemoveWithoutANamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, c := newFake(t, options(), denying("one.example.com"), labelling("two.example.com"))

@@ -29,8 +29,8 @@ func policiesOf(entries []map[string]any) string {
 
 func (c *fakeCluster) policies() string { return policiesOf(webhooks(c.stored[validating])) }
 
-// A webhook gets another name, or goes. There is never a time without the one and the other.
-func TestAnotherName(t *testing.T) {
+// A webhook is renamed or removed. At any time, the old or the new webhook is enforced.
+func TestRename(t *testing.T) {
 	a, b := func() *webhook.Hook { return denying("a.example.com") }, func() *webhook.Hook { return denying("b.example.com") }
 	m := func() *webhook.Hook { return labelling("m.example.com") }
 	type program []func() *webhook.Hook
@@ -38,7 +38,7 @@ func TestAnotherName(t *testing.T) {
 		why          string
 		openFirst    bool
 		older, newer program
-		want         []string // after each change, from the old program's to the new one's
+		want         []string // the webhooks after each change, from the old program to the new one
 	}{
 		{"another name", true, program{a}, program{b}, []string{"a Fail", "b Ignore, a Ignore", "b Fail, a Ignore", "b Fail"}},
 		{"another name", false, program{a}, program{b}, []string{"a Fail", "b Fail, a Fail", "b Fail"}},
@@ -85,8 +85,8 @@ func TestAnotherName(t *testing.T) {
 	}
 }
 
-// The first replica of a rollout that never finishes takes nothing away.
-func TestAKindStaysUntilTheRolloutIsOver(t *testing.T) {
+// The first replica of a rollout that never finishes removes nothing.
+func TestKindStaysUntilTheRolloutIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()
 		o.FailOpenFirst, o.Deployment, o.Configuration.Labels = true, "hooks", map[string]string{"app": "hooks"}
@@ -118,8 +118,9 @@ func TestAKindStaysUntilTheRolloutIsOver(t *testing.T) {
 	})
 }
 
-// RBAC gives no right to patch what has no hooks: then it stays as it is, and goes all the same.
-func TestAKindThatMayNotBePatched(t *testing.T) {
+// RBAC does not permit patching the configuration of a kind without hooks. Such a configuration is
+// deleted without a patch before.
+func TestKindThatMayNotBePatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()
 		o.FailOpenFirst = true
@@ -138,7 +139,7 @@ func TestAKindThatMayNotBePatched(t *testing.T) {
 	})
 }
 
-// unpatched is a cluster in which nobody may patch one kind.
+// unpatched is a cluster that rejects patches of one kind.
 type unpatched struct {
 	*fakeCluster
 	kind sort
@@ -151,8 +152,8 @@ func (u unpatched) apply(ctx context.Context, s sort, object *unstructured.Unstr
 	return u.fakeCluster.apply(ctx, s, object, force)
 }
 
-// A replica of the new program that comes later neither brings the old name back nor keeps it.
-func TestAnotherNameWithManyReplicas(t *testing.T) {
+// A later replica of the new program neither applies the old name again nor delays its removal.
+func TestRenameWithManyReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()
 		o.FailOpenFirst = true
@@ -181,8 +182,8 @@ func TestAnotherNameWithManyReplicas(t *testing.T) {
 	})
 }
 
-// What Wait vouches for after Apply is that the old name is gone.
-func TestAVersionIsNotThereBeforeTheUnwantedIsGone(t *testing.T) {
+// After Apply, Wait returns only when the API server no longer enforces the old name.
+func TestWaitRequiresRemovalOfOldNames(t *testing.T) {
 	i, c := newFake(t, options(), denying("a.example.com"))
 	if err := i.Apply(t.Context()); err != nil {
 		t.Fatal(err)

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The first replica of a rollout installs, and the rollout is taken back: no replica of the older
-// program starts, so nobody installs its webhooks again. docs/operations.md says what does.
-func TestARolloutThatIsTakenBackIsMendedByARestart(t *testing.T) {
+// The first replica of a rollout installs, and then the rollout is undone. No replica of the older program
+// starts, so its webhooks are not installed again until a restart, as docs/operations.md explains.
+func TestRestartRepairsUndoneRollout(t *testing.T) {
 	for _, revisions := range [][2]int64{{0, 0}, {7, 8}} {
 		t.Run(fmt.Sprint("revisions ", revisions), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestARolloutThatIsTakenBackIsMendedByARestart(t *testing.T) {
 					return again.Status()
 				}
 				at := restart()
-				if revisions[0] > 0 { // of the older template: it takes itself for superseded
+				if revisions[0] > 0 { // the older template's revision, with which the replica believes to be superseded
 					if at.Phase != Superseded || c.policies() != "new Ignore, old Ignore" {
 						t.Errorf("restarted: %+v, %s", at, c.policies())
 					}
@@ -66,7 +66,7 @@ func TestARolloutThatIsTakenBackIsMendedByARestart(t *testing.T) {
 	}
 }
 
-// What fails closed and is called at another server now is as good as new there.
+// A webhook with Fail that moves to another server is first applied with Ignore, as a new webhook is.
 func TestAnotherServerFailsOpenFirst(t *testing.T) {
 	at := func(url string) Options {
 		o := options()

@@ -86,7 +86,7 @@ func TestApplyTriesAgainWhenSomebodyWasFaster(t *testing.T) {
 }
 
 // Another replica promotes after this one has read that the webhooks are open.
-func TestApplyOpensNothingThatWasPromotedMeanwhile(t *testing.T) {
+func TestApplyKeepsPromotedWebhooksClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()
 		o.FailOpenFirst = true

@@ -76,9 +76,9 @@ func TestPhases(t *testing.T) {
 	})
 }
 
-// A webhook that never gets its failurePolicy lets everything through when it fails, and looks
-// well.
-func TestAnEndlessWaitIsAnError(t *testing.T) {
+// A webhook that never gets its failurePolicy Fail admits everything when it fails, so the Status has an
+// error after a while.
+func TestEndlessWaitIsAnError(t *testing.T) {
 	for _, openFirst := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			var log []string
@@ -129,8 +129,8 @@ func TestRemoveSaysWhetherThereWasSomething(t *testing.T) {
 	})
 }
 
-// What was in the way and is not any more is no trouble, and what is in the way now is.
-func TestTheErrorOfTheStatusIsTheLast(t *testing.T) {
+// The Status has the current error, and no error that has been resolved.
+func TestStatusHasTheLastError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()
 		o.FailOpenFirst, o.Deployment = true, "hooks"
@@ -168,8 +168,8 @@ func TestTheErrorOfTheStatusIsTheLast(t *testing.T) {
 	})
 }
 
-// Somebody deletes what was installed, and it cannot be stored again.
-func TestWhatLacksIsNotInstalled(t *testing.T) {
+// A user deletes an installed configuration, and it cannot be applied again. The Status reports that it is missing.
+func TestMissingConfigurationIsNotInstalled(t *testing.T) {
 	i, c := newFake(t, options(), denying("one.example.com"))
 	if err := i.Apply(t.Context()); err != nil || i.Status().Phase != Installed {
 		t.Fatal(err)

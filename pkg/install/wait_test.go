@@ -19,12 +19,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// One answer that shows an older version starts the count again: it may be that of an API server
-// that lags.
+// An answer with an older version restarts the count, because it may come from an API server with a delay.
 func TestWaitAsksManyTimesInARow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, c := newFake(t, options(), denying("one.example.com"))
-		c.answer = func(n int) string { // two questions in each round, of which one is about what is unwanted
+		c.answer = func(n int) string { // two marker requests in each round, one of them for the unwanted webhooks
 			switch round := (n + 1) / 2; {
 			case n%2 == 1 || round == 5:
 				return "absent"
@@ -42,8 +41,8 @@ func TestWaitAsksManyTimesInARow(t *testing.T) {
 	})
 }
 
-// The pause grows while nothing good is seen, and no further than to twenty intervals.
-func TestWaitGrowsMorePatient(t *testing.T) {
+// The pause grows to at most twenty intervals while no answer shows the wanted version.
+func TestWaitPausesGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, c := newFake(t, options(), denying("one.example.com"))
 		c.answer = func(int) string { return "unanswered" }
@@ -158,7 +157,7 @@ func TestRolledOut(t *testing.T) {
 	}
 }
 
-// Promote does not touch the policies as long as the Deployment is not ready.
+// Promote does not change the policies until the Deployment is ready.
 func TestPromoteWaitsForTheDeployment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()

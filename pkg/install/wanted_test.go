@@ -23,7 +23,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// stagesOf returns the stages at which a configuration denies the questions of a version.
+// stagesOf returns the stages at which a configuration denies the marker requests of a version.
 func stagesOf(t *testing.T, object *unstructured.Unstructured, w wanted) []stage {
 	t.Helper()
 	var selector metav1.LabelSelector
@@ -96,8 +96,8 @@ func TestLabelValuesAreDistinctAndValid(t *testing.T) {
 	}
 }
 
-// Whatever is in the cluster: opening never opens what is closed at the same server, never closes what is meant to
-// be open, and closing gives what the hooks say.
+// With any webhooks in the cluster, the opening stage keeps Fail for a webhook that already fails closed at
+// the same server, and keeps Ignore for a hook with Ignore. The closing stage sets the policies of the hooks.
 func TestOpeningProperties(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -180,7 +180,7 @@ func fields(text string) *metav1.FieldsV1 {
 }
 
 func TestUntrusted(t *testing.T) {
-	// One that is served somewhere else is not for who injects the marker's.
+	// A webhook that is served elsewhere needs no caBundle from the injector of the marker's caBundle.
 	elsewhere := webhook.Validating(admissionregistrationv1.ValidatingWebhook{
 		Name: "elsewhere.example.com", Rules: webhook.Rules(webhook.OnCreate("", "v1", "pods")),
 		ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: new("https://elsewhere.example.com/x")},
@@ -206,8 +206,7 @@ func TestUntrusted(t *testing.T) {
 	}
 }
 
-// FuzzWebhooksIn reads sets of fields that anybody with the right to write the configuration may
-// have left there.
+// FuzzWebhooksIn reads managed fields that any client with permission to write the configuration can have set.
 func FuzzWebhooksIn(f *testing.F) {
 	f.Add([]byte(`{"f:webhooks":{".":{},"k:{\"name\":\"a.example.com\"}":{"f:rules":{}}}}`))
 	f.Add([]byte(`{"f:webhooks":{"k:{\"name\":1}":{},"k:":null,"v:3":{},"i:0":[]}}`))

@@ -89,7 +89,7 @@ func TestWatchSeesThatItIsWellAgain(t *testing.T) {
 	})
 }
 
-// unreadable is a cluster of which nothing can be read.
+// unreadable is a cluster in which all reads fail.
 type unreadable struct{ cluster }
 
 var errUnreadable = errors.New("the API server is away")

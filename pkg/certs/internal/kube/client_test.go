@@ -94,7 +94,7 @@ func wantError(t *testing.T, err, target error, texts ...string) {
 	}
 }
 
-// testContext has a logger that writes to the returned lines.
+// testContext returns a context with a logger that writes to the returned lines.
 func testContext(t *testing.T) (context.Context, *kubetest.LogLines) {
 	sink := kubetest.NewLogLines()
 	return logr.NewContext(t.Context(), logr.New(sink)), sink
@@ -127,7 +127,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// An API server that takes the request and says nothing does not hold anybody up.
+// A request to an API server that does not answer ends after its timeout.
 func TestHungServer(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/certs/internal/kubetest"
 )
 
-// apply is what a tool that applies on the server's side sends.
+// apply sends a server-side apply, as a deployment tool does.
 func apply(t *testing.T, c testCluster, target Target, webhooks string, force bool) error {
 	t.Helper()
 	object := &unstructured.Unstructured{Object: kubetest.Parse(t, fmt.Sprintf(

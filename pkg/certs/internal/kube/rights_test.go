@@ -15,10 +15,10 @@ import (
 	"github.com/admitkit/admitkit/pkg/certs/internal/kubetest"
 )
 
-// A right is a verb on objects of a resource; without a name, on all of them.
+// A right is a verb on an object of a resource. An empty name means all objects.
 type right struct{ group, resource, name, verb string }
 
-// rightsFor are all that a source needs for its Secret and the targets.
+// rightsFor returns the permissions that a source needs for its Secret and the targets.
 func rightsFor(targets ...Target) []right {
 	all := []right{
 		{"", "secrets", "ca", "get"}, {"", "secrets", "ca", "update"}, {"", "secrets", "ca", "watch"}, {"", "secrets", "", "create"},
@@ -32,7 +32,7 @@ func rightsFor(targets ...Target) []right {
 	return all
 }
 
-// limited returns a cluster for a ServiceAccount with no more than these rights.
+// limited returns a client of a ServiceAccount that has only these permissions.
 func (c testCluster) limited(t *testing.T, rights []right) *Client {
 	t.Helper()
 	const rbac = "rbac.authorization.k8s.io/v1"
@@ -67,7 +67,7 @@ func (c testCluster) limited(t *testing.T, rights []right) *Client {
 	return newTestCluster(t, config, namespace, "ca")
 }
 
-// everything does what a source does with its Secret and a target.
+// everything makes each kind of request that a source makes for its Secret and a target.
 func everything(ctx context.Context, k *Client, target Target) error {
 	s, err := k.ReadSecret(ctx)
 	if err != nil {
@@ -97,10 +97,10 @@ func testRights(t *testing.T, c testCluster) {
 	k := c.limited(t, rightsFor(target))
 	ctx, log := testContext(t)
 	kubetest.Eventually(t, func() error { return everything(ctx, k, target) }, func(err error) bool { return err == nil })
-	for len(log.Lines) > 0 { // by client-go, of the Secret too
+	for len(log.Lines) > 0 { // client-go also logs about the Secret
 		t.Errorf("logged %q", <-log.Lines)
 	}
-	// They are no more than that.
+	// The permissions cover no other object.
 	other, _ := c.configuration(t, MutatingWebhookConfiguration, "a.example.com")
 	_, err := k.ReadTarget(t.Context(), other)
 	wantError(t, err, nil, other.Name, "no permission to get it")
@@ -128,7 +128,7 @@ func testMissingRights(t *testing.T, c testCluster) {
 			})
 		})
 	}
-	t.Run("a target that is gone", func(t *testing.T) { // nobody without the right to create is refused for that
+	t.Run("a target that is gone", func(t *testing.T) { // patching an absent object needs the permission to create it
 		k := c.limited(t, rightsFor(target))
 		var state TargetState
 		kubetest.Eventually(t, func() (err error) {

@@ -57,7 +57,7 @@ func testSecret(t *testing.T, c testCluster) {
 		t.Errorf("got type %q and label %q", kind, label)
 	}
 
-	// What others put on it stays, and is a reason to look again.
+	// Metadata that other clients add stays, and causes an event.
 	kubetest.Merge(t, r, "ca", `{"metadata": {"labels": {"mine": "yes"}, "annotations": {"note": "keep"}, "ownerReferences":
 		[{"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "1-2-3"}]}}`)
 	wantError(t, write(first.Version, data("a", "late")), ErrConflict)
@@ -81,7 +81,7 @@ func testSecret(t *testing.T, c testCluster) {
 		t.Errorf("got %v, want no data, but a version", emptied)
 	}
 
-	// Gone, or gone and made anew: the version is another one.
+	// After the Secret was deleted, or deleted and created again, its version differs.
 	if err := r.Delete(t.Context(), "ca", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -92,14 +92,14 @@ func testSecret(t *testing.T, c testCluster) {
 	wantError(t, write(emptied.Version, data("a", "x")), ErrConflict)
 }
 
-// Of writers that have read the same version one succeeds: counting by compare-and-swap in
-// many goroutines loses nothing.
+// If several writers have read the same version, one of them succeeds. Many goroutines count in the Secret
+// by compare-and-swap, and the sum is correct.
 func testSecretRaces(t *testing.T, c testCluster) {
 	namespace := c.Namespace(t)
 	const writers, each = 10, 3
 	var all sync.WaitGroup
 	for range writers {
-		k := newTestCluster(t, c.Config, namespace, "ca") // like replicas
+		k := newTestCluster(t, c.Config, namespace, "ca") // each goroutine has its own client, as a replica has
 		all.Go(func() {
 			for done := 0; done < each; {
 				s, err := k.ReadSecret(t.Context())
@@ -150,7 +150,7 @@ func testUnwritableSecrets(t *testing.T, c testCluster) {
 				}
 			}
 			s := mustReadSecret(t, k)
-			wantError(t, s.Closed, nil, append(row.want, "Secret "+k.namespace+"/ca")...) // long before a write is due
+			wantError(t, s.Closed, nil, append(row.want, "Secret "+k.namespace+"/ca")...) // reported before any write
 			s.Data = data("a", "b")
 			wantError(t, k.WriteSecret(t.Context(), s), nil, append(row.want, "Secret "+k.namespace+"/ca")...)
 			if after := mustReadSecret(t, k); after.Version != s.Version {
@@ -165,7 +165,7 @@ func testUnwritableSecrets(t *testing.T, c testCluster) {
 	t.Run("namespace being deleted", func(t *testing.T) {
 		k := c.cluster(t)
 		if err := c.Resource("v1", "Namespace", "").Delete(t.Context(), k.namespace, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err) // nobody finalizes namespaces here: it stays
+			t.Fatal(err) // no controller finalizes namespaces here, so the namespace stays
 		}
 		err := k.WriteSecret(t.Context(), Secret{})
 		wantError(t, err, nil, "Secret "+k.namespace+"/ca: cannot create it", "being terminated")

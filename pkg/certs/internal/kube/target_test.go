@@ -64,7 +64,7 @@ func wantOwned(t *testing.T, object *unstructured.Unstructured, want string) {
 	}
 }
 
-// wantOnlyBundlesChanged compares without the bundles and without what the server writes.
+// wantOnlyBundlesChanged compares two objects without their caBundles and the metadata that the API server writes.
 func wantOnlyBundlesChanged(t *testing.T, before, after *unstructured.Unstructured) {
 	t.Helper()
 	strip := func(object *unstructured.Unstructured) map[string]any {
@@ -89,7 +89,7 @@ func wantOnlyBundlesChanged(t *testing.T, before, after *unstructured.Unstructur
 	}
 }
 
-// Webhooks are called in the order of the list, so that whatever is looked after must leave it.
+// The API server calls webhooks in the order of the list, so writing a caBundle must not change the order.
 func testOrder(t *testing.T, c testCluster) {
 	k := c.cluster(t)
 	names := []string{"d.example.com", "a.example.com", "c.example.com", "b.example.com"}
@@ -109,7 +109,7 @@ func testOrder(t *testing.T, c testCluster) {
 		if diff := cmp.Diff(got, names); diff != "" {
 			t.Fatalf("looking after %q, -got +want:\n%s", some.Webhooks, diff)
 		}
-		if chosen%5 == 0 { // ownership ends
+		if chosen%5 == 0 { // the field manager stops owning a caBundle
 			kubetest.Merge(t, r, target.Name, fmt.Sprintf(`{"metadata": {"managedFields": [{}]}, "webhooks": [%s]}`, kubetest.WebhookList(names...)))
 		}
 	}
@@ -128,7 +128,7 @@ func testSomeWebhooks(t *testing.T, c testCluster) {
 	if got := bundles(mustRead(t, k, all)); got != "a.example.com=two b.example.com= c.example.com=two" {
 		t.Errorf("got %s", got)
 	}
-	// With the same field manager: an apply of b alone would take the others away.
+	// An apply with the same field manager and only b would remove the other webhooks.
 	mustWrite(t, k, one, "one")
 	if got := bundles(mustRead(t, k, all)); got != "a.example.com=two b.example.com=one c.example.com=two" {
 		t.Errorf("got %s", got)
@@ -150,7 +150,7 @@ func testSomeWebhooks(t *testing.T, c testCluster) {
 	if got := mustRead(t, k, wrong); len(got.Entries) != 0 || len(got.Missing) != 2 {
 		t.Errorf("got %+v", got)
 	}
-	mustWrite(t, k, all, "nobody") // there is nothing to do
+	mustWrite(t, k, all, "nobody") // nothing has to change
 }
 
 const testCRD = `{"metadata": {"name": "%[1]s.certs.example.com"}, "spec": {
@@ -225,7 +225,7 @@ func testOtherKinds(t *testing.T, c testCluster) {
 	}
 }
 
-// until writes again as long as others are faster, as a source does.
+// until repeats a write while it fails with a conflict, as a source does.
 func until(t *testing.T, k *Client, target Target, write func(TargetState) error) {
 	t.Helper()
 	for {
@@ -299,7 +299,7 @@ func testTargetConflicts(t *testing.T, c testCluster) {
 	}
 }
 
-// Of writers that have read the same version one succeeds.
+// If several writers have read the same version, one of them succeeds.
 func testTargetRaces(t *testing.T, c testCluster) {
 	target, _ := c.configuration(t, MutatingWebhookConfiguration, "a.example.com", "b.example.com")
 	k := c.cluster(t)

@@ -44,8 +44,8 @@ func testWatch(t *testing.T, c testCluster) {
 	definition, definitions := c.crd(t, "watched", testConversion)
 	rows := []struct {
 		why    string
-		target Target // besides the Secret
-		first  int64  // objects that are there
+		target Target // watched besides the Secret
+		first  int64  // the number of objects that exist at the start
 		change func(t *testing.T)
 	}{
 		{"the Secret is made", Target{Kind: APIService, Name: "none"}, 0, func(t *testing.T) {
@@ -90,7 +90,7 @@ func testWatchForbidden(t *testing.T, c testCluster) {
 	if line := <-log.Lines; !strings.Contains(line, want) {
 		t.Errorf("logged %q, want %q", line, want)
 	}
-	// The other watch goes on.
+	// The other watch still works.
 	before := count.Load()
 	kubetest.Merge(t, r, target.Name, `{"metadata": {"annotations": {"changed": "yes"}}}`)
 	kubetest.Eventually(t, func() error { return nil }, func(error) bool { return count.Load() > before })
@@ -99,7 +99,7 @@ func testWatchForbidden(t *testing.T, c testCluster) {
 	}
 }
 
-// fakeWatches is a cluster whose watches are answered by next.
+// fakeWatches returns a client that gets its watches from next.
 func fakeWatches(next func(n int) (watch.Interface, error)) *Client {
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{secrets: "SecretList"})
 	var n atomic.Int64
@@ -110,7 +110,7 @@ func fakeWatches(next func(n int) (watch.Interface, error)) *Client {
 	return &Client{client: client, namespace: "ns", secretName: "ca", retry: retry{first: time.Second, longest: time.Minute}}
 }
 
-// A watch that fails is tried again, ever more rarely, until one has lasted.
+// A failed watch is repeated with growing pauses, until a watch has lasted.
 func TestWatchBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tries []time.Time
@@ -126,7 +126,7 @@ func TestWatchBacksOff(t *testing.T) {
 				w := watch.NewFake()
 				w.Stop()
 				return w, nil
-			case n%3 == 1: // told that its version is gone
+			case n%3 == 1: // answered with 410 Gone
 				w := watch.NewRaceFreeFake()
 				w.Error(&metav1.Status{Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired})
 				return w, nil
@@ -159,7 +159,7 @@ func TestWatchBacksOff(t *testing.T) {
 	})
 }
 
-// Rights may be granted later: this is seen, but not asked for often.
+// A watch without permission is repeated rarely, so that a permission granted later is noticed.
 func TestWatchWithoutPermission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tries atomic.Int64

@@ -41,7 +41,7 @@ func FuzzTakeID(f *testing.F) {
 	})
 }
 
-// withIDOnly keeps a user that says nothing.
+// withIDOnly adds the id to a user and keeps an empty name.
 func withIDOnly(user authenticationv1.UserInfo, id string) authenticationv1.UserInfo {
 	name := user.Username
 	if name == "" {

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// adding is where something is added: m is the object whose member it is added to, c the container
-// around, if any, and the scope the pod.
+// An adding is the place of an addition: m is the object that gets it, c the container that holds m, if any,
+// and the scope the Pod.
 type adding struct {
 	*scope
 	c, m object
@@ -29,10 +29,10 @@ var (
 	metaType      = reflect.TypeFor[metav1.ObjectMeta]()
 )
 
-// An adder makes an element, or a member and its name.
+// An adder generates an element, or a member and its name.
 type adder func(*adding) (name string, value any, ok bool)
 
-// adders are those of the members of built-in types that a stranger may add to.
+// adders has an adder for each member of a built-in type that another party may add to.
 var adders = map[memberOf]adder{
 	{podSpecType, "containers"}:     element(func(a *adding) any { return a.stranger() }),
 	{podSpecType, "initContainers"}: element(strangeInit),
@@ -85,7 +85,7 @@ var adders = map[memberOf]adder{
 	{reflect.TypeFor[corev1.ServiceAccount](), "imagePullSecrets"}: element(func(a *adding) any {
 		return object{"name": a.fresh(func(name string) bool { return has(a.m, "imagePullSecrets", "name", name) }, "registry", "stranger")}
 	}),
-	{reflect.TypeFor[corev1.ServiceSpec](), "ports"}:       strangePort,
+	{reflect.TypeFor[corev1.ServiceSpec](), "ports"}:       addedPort,
 	{reflect.TypeFor[corev1.ServiceSpec](), "selector"}:    entryOf("selector"),
 	{reflect.TypeFor[networkingv1.IngressSpec](), "rules"}: element(func(a *adding) any { return a.ingressRule() }),
 	{reflect.TypeFor[appsv1.StatefulSetSpec](), "volumeClaimTemplates"}: element(func(a *adding) any {
@@ -106,7 +106,7 @@ func element(of func(*adding) any) adder {
 	return func(a *adding) (string, any, bool) { return "", of(a), true }
 }
 
-// behind adds only behind what is there: the first element means something else.
+// behind adds only after existing elements, because a first element would have another meaning.
 func behind(list string, of func(*adding) any) adder {
 	return func(a *adding) (string, any, bool) {
 		if len(listOf(a.m, list)) == 0 {
@@ -116,7 +116,7 @@ func behind(list string, of func(*adding) any) adder {
 	}
 }
 
-// entryOf adds to a map of texts.
+// entryOf adds to a map of strings.
 func entryOf(name string) adder {
 	return func(a *adding) (string, any, bool) {
 		m, _ := a.m[name].(object)
@@ -125,7 +125,7 @@ func entryOf(name string) adder {
 	}
 }
 
-// entryOfData adds to one of the maps of a ConfigMap or Secret. What is immutable stays as it is.
+// entryOfData adds to one of the maps of a ConfigMap or Secret, unless the object is immutable.
 func entryOfData(value string) adder {
 	return func(a *adding) (string, any, bool) {
 		if a.m["immutable"] == true && a.Update {
@@ -135,7 +135,7 @@ func entryOfData(value string) adder {
 	}
 }
 
-// hasKey reports whether one of the maps of a ConfigMap or Secret has the key: they are one.
+// hasKey reports whether one of the maps of a ConfigMap or Secret has the key. The maps must not share keys.
 func (a *adding) hasKey(key string) bool {
 	for _, name := range []string{"data", "binaryData", "stringData"} {
 		if m, _ := a.m[name].(object); m[key] != nil {
@@ -169,8 +169,8 @@ func strangeInit(a *adding) any {
 
 func strangeSize(a *adding) (string, any, bool) { return a.freshResource(a.m) }
 
-// strangePort needs ports that have names, which one alone need not have.
-func strangePort(a *adding) (string, any, bool) {
+// addedPort adds only beside ports with names. A single port needs no name, but several do.
+func addedPort(a *adding) (string, any, bool) {
 	ports := objects(a.m, "ports")
 	for _, p := range ports {
 		if p["name"] == nil {

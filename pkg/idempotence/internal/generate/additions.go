@@ -79,7 +79,7 @@ type place struct {
 	template       bool
 }
 
-// visit calls f with each place, or with those on the way to one path.
+// visit calls f with each place, or only with the places on the way to one path.
 func (g *Generator) visit(obj object, to tree.Path, f func(*place)) {
 	w := walker{f, to}
 	w.object(g.Schema.root, obj, place{template: g.Schema.kind == nil || g.Schema.kind.podRules.template})
@@ -90,7 +90,7 @@ type walker struct {
 	to tree.Path
 }
 
-// object looks at the members of o; at says what is around it.
+// object visits the members of o, which lies at the place.
 func (w *walker) object(n *node, o object, at place) {
 	if n == nil || n.sort != objectSort {
 		return
@@ -139,8 +139,8 @@ func (w *walker) member(p *place, v any) {
 	}
 }
 
-// elements goes into those of a list. A path tells them apart, so of several with one identity it
-// goes into each by its number.
+// elements visits the elements of a list. Elements with equal keys are visited by their index, so that
+// their paths differ.
 func (w *walker) elements(p *place, list []any) {
 	if p.node.elem == nil || p.node.elem.sort != objectSort {
 		return
@@ -159,7 +159,7 @@ func (w *walker) elements(p *place, list []any) {
 	}
 }
 
-// offers reports whether the place is one where strangers add.
+// offers reports whether another party may add to the place.
 func (w *walker) offers(p *place, v any) bool {
 	switch v.(type) {
 	case nil, object, []any:
@@ -173,7 +173,7 @@ func (w *walker) offers(p *place, v any) bool {
 	return !isBuiltIn(p.typ) && (p.node.sort == mapSort || p.node.sort == listSort)
 }
 
-// make returns an addition that the schema allows there.
+// make returns an addition to the place that the schema allows.
 func (p *place) make(f *filler, obj object) (Addition, bool) {
 	a := Addition{At: p.path}
 	if add, ok := adders[memberOf{p.typ, p.name}]; ok {
@@ -202,8 +202,7 @@ func (p *place) make(f *filler, obj object) (Addition, bool) {
 	return a, false
 }
 
-// freshKey gives another text to the first key that may have one, where the element has the keys of
-// another.
+// freshKey changes the first key that can have another value, if another element of the list has the same keys.
 func (b *build) freshKey(n *node, list []any, v any) {
 	o, ok := v.(object)
 	if !ok || n.collection != Keyed || !n.holds(list, v) {

@@ -37,8 +37,8 @@ func (b *build) fresh(taken func(string) bool, names ...string) string {
 	}
 }
 
-// child returns the object that is a member of m, made if it is not there or null, or nil if
-// something else is there.
+// child returns a member of m that is an object. It creates a missing or null one, and returns nil for any
+// other value.
 func child(m object, name string) object {
 	if v, ok := m[name]; ok && v != nil {
 		c, _ := v.(object)
@@ -63,14 +63,13 @@ func objects(m object, name string) (out []object) {
 	return out
 }
 
-// appendTo adds to the end of a list. A list is never changed in place: samples share none, but an
-// edit may.
+// appendTo adds to the end of a copy of a list, because an edit may share the list.
 func appendTo(m object, name string, elements ...any) {
 	l := listOf(m, name)
 	m[name] = append(l[:len(l):len(l)], elements...)
 }
 
-// put sets a member that is not there. What is there is the user's.
+// put sets a missing member. It keeps an existing one, which is the user's.
 func put(m object, name string, value any) bool {
 	if _, has := m[name]; has || m == nil {
 		return false
@@ -89,7 +88,7 @@ func has(m object, list, key string, value any) bool {
 	return false
 }
 
-// texts makes a list of strings.
+// texts returns a list of strings.
 func texts(s ...string) []any {
 	out := make([]any, len(s))
 	for i := range s {

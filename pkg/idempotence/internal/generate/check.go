@@ -19,7 +19,7 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
-// newCheck returns what finds the faults of a custom resource that is created, those in metadata apart.
+// newCheck returns a function that validates a new custom resource without its metadata.
 func newCheck(v *apiextensionsv1.CustomResourceValidation) (func(object) field.ErrorList, error) {
 	var internal apiextensions.CustomResourceValidation
 	if err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(v, &internal, nil); err != nil {
@@ -86,7 +86,7 @@ func (s *Schema) remove(o object, path string) bool {
 			}
 			n, value = n.member(name), inner
 		default:
-			// A single element is not removed: its list is.
+			// Instead of a single element, its list is removed.
 			list, _ := v.([]any)
 			at, err := strconv.Atoi(name)
 			if err != nil || at < 0 || at >= len(list) {
@@ -103,7 +103,7 @@ func (s *Schema) remove(o object, path string) bool {
 	return found
 }
 
-// optional reports whether an object may be without a member.
+// optional reports whether an object can omit a member.
 func optional(n *node, o object, name string) bool {
 	if n == nil {
 		return true

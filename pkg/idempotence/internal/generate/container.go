@@ -12,7 +12,7 @@ var (
 	containerLists = []string{"containers", "initContainers", "ephemeralContainers"}
 )
 
-// container makes one whose name no other in the pod has. Names share prefixes on purpose.
+// container generates a container with a new name in the Pod. Names share prefixes on purpose.
 func (s *scope) container(names ...string) object {
 	name := s.fresh(func(name string) bool {
 		for _, list := range containerLists {
@@ -25,7 +25,7 @@ func (s *scope) container(names ...string) object {
 	return object{"name": name, "image": pick(s.build, images...)}
 }
 
-// siblings are names like those of the containers that are there.
+// siblings returns names that resemble the names of existing containers.
 func (s *scope) siblings() []string {
 	names := []string{"stranger", "app", "z"}
 	for _, c := range objects(s.spec, "containers") {
@@ -36,7 +36,7 @@ func (s *scope) siblings() []string {
 	return names
 }
 
-// regular are the containers that have probes, ports and the like: not init containers that end.
+// regular returns the containers that can have probes and ports: all but init containers that end.
 func (s *scope) regular() []object {
 	cs := objects(s.spec, "containers")
 	for _, c := range objects(s.spec, "initContainers") {
@@ -47,7 +47,7 @@ func (s *scope) regular() []object {
 	return cs
 }
 
-// all are the containers and init containers.
+// all returns the containers and init containers.
 func (s *scope) all() []object {
 	return append(objects(s.spec, "containers"), objects(s.spec, "initContainers")...)
 }
@@ -67,7 +67,7 @@ func (s *scope) some(cs []object, f func(object) bool) (changed bool) {
 	return changed
 }
 
-// inSome is a trait of some of the containers, inRegular of those that keep running.
+// inSome is a trait of some containers. inRegular is a trait of containers that keep running.
 func inSome(f func(*scope, object) bool) func(*scope) bool {
 	return func(s *scope) bool { return s.some(s.all(), func(c object) bool { return f(s, c) }) }
 }
@@ -117,7 +117,7 @@ func sidecars(s *scope) bool {
 	return true
 }
 
-// ephemeralContainers exist only in pods that run: they are in both objects of an update.
+// ephemeralContainers exist only in running Pods, so both objects of an update have them.
 func ephemeralContainers(s *scope) bool {
 	if !s.Update || s.rules.template {
 		return false
@@ -139,7 +139,7 @@ func command(s *scope, c object) bool {
 	return s.chance(0.5) && put(c, "command", texts("/bin/sh", "-c", "exec app \"$@\" && echo <done>")) || args
 }
 
-// taken reports whether c or a container of the pod has the port: a host network has each once.
+// taken reports whether c, or with a host network any container of the Pod, has the port.
 func (s *scope) taken(c object, port int64, protocol string) bool {
 	for _, c := range append(s.all(), c) {
 		for _, p := range objects(c, "ports") {
@@ -170,7 +170,7 @@ func (s *scope) port(c object) object {
 	if protocol != "TCP" || s.chance(0.3) {
 		p["protocol"] = protocol
 	}
-	// More than one needs no name, but a name must be the only one of its kind.
+	// Names of ports are optional here, but must differ within a container.
 	if name := "p" + strconv.FormatInt(port, 10); s.chance(0.4) && !has(c, "ports", "name", name) {
 		p["name"] = name
 	} else if s.chance(0.3) && !has(c, "ports", "name", "http") {
@@ -189,7 +189,7 @@ func ports(s *scope, c object) bool {
 	return true
 }
 
-// twoProtocols is one port number that is two ports.
+// twoProtocols adds two ports with the same number and different protocols.
 func twoProtocols(s *scope) bool {
 	cs := s.regular()
 	if len(cs) == 0 {
@@ -209,7 +209,7 @@ func twoProtocols(s *scope) bool {
 
 var probeNames = []string{"livenessProbe", "readinessProbe", "startupProbe"}
 
-// probe is a trait: a probe, or a hook, of this sort.
+// probe returns a trait that adds a probe or lifecycle hook with this handler.
 func probe(handler func(*scope) object) func(*scope) bool {
 	return inRegular(func(s *scope, c object) bool {
 		name := pick(s.build, probeNames...)

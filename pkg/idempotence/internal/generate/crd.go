@@ -45,7 +45,7 @@ func ForCRD(crd *apiextensionsv1.CustomResourceDefinition, version string) (*Sch
 	}, nil
 }
 
-// nodeOf reads one place of a schema and those below it.
+// nodeOf converts a schema and the schemas below it.
 func nodeOf(p *apiextensionsv1.JSONSchemaProps) (*node, error) {
 	n := &node{nullable: p.Nullable, embedded: p.XEmbeddedResource, open: isTrue(p.XPreserveUnknownFields)}
 	switch {
@@ -96,7 +96,7 @@ func (n *node) members(p *apiextensionsv1.JSONSchemaProps) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		// What is left out has its default before anybody looks.
+		// An omitted member gets its default before validation, so it is not required.
 		n.fields = append(n.fields, member{name, inner, slices.Contains(p.Required, name) && props.Default == nil})
 	}
 	if extra := p.AdditionalProperties; extra != nil && (extra.Allows || extra.Schema != nil) && len(p.Properties) == 0 {
@@ -133,7 +133,7 @@ func (n *node) elements(p *apiextensionsv1.JSONSchemaProps) error {
 	case "map":
 		n.collection, n.keys = Keyed, p.XListMapKeys
 		for i := range n.elem.fields {
-			// One that has a default may be left out, by anybody but us: two that have are one.
+			// A key with a default can be omitted. Generated elements have it, because two elements without it would be equal.
 			m := &n.elem.fields[i]
 			m.required = m.required || slices.Contains(n.keys, m.name)
 		}
@@ -141,7 +141,7 @@ func (n *node) elements(p *apiextensionsv1.JSONSchemaProps) error {
 	return nil
 }
 
-// limitsOf reads what is said beside the type, in allOf as well.
+// limitsOf reads the constraints besides the type, including those in allOf.
 func limitsOf(p *apiextensionsv1.JSONSchemaProps) (*limits, error) {
 	l := &limits{
 		minimum: p.Minimum, maximum: p.Maximum, exclusiveMin: p.ExclusiveMinimum, exclusiveMax: p.ExclusiveMaximum, multipleOf: p.MultipleOf,
@@ -166,7 +166,7 @@ func limitsOf(p *apiextensionsv1.JSONSchemaProps) (*limits, error) {
 	return l, nil
 }
 
-// add takes over what l does not say. Where both say something the check decides.
+// add copies the constraints that l does not have. The check finds values that violate both.
 func (l *limits) add(more *limits) {
 	fill(&l.minimum, more.minimum)
 	fill(&l.maximum, more.maximum)
@@ -189,7 +189,7 @@ func fill[T any](p **T, otherwise *T) {
 	}
 }
 
-// alternatives are the members that each one requires, if any does.
+// alternatives returns the required members of each schema, or nil if none requires any.
 func alternatives(of []apiextensionsv1.JSONSchemaProps) (out [][]string) {
 	for _, p := range of {
 		if len(p.Required) > 0 {

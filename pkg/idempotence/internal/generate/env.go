@@ -11,7 +11,7 @@ func (b *build) env(name string) object {
 	switch {
 	case b.chance(0.7):
 		e["value"] = pick(b, "1", "debug", "-Xmx1g -agent", "$(POD_NAME):$$(X)", "a=b,c=d", "", "<&>", "ünïcode\n")
-	case b.chance(0.3): // a name without a value is one with the empty value
+	case b.chance(0.3): // a name without a value means the empty value
 	default:
 		e["valueFrom"] = b.valueFrom()
 	}
@@ -40,7 +40,7 @@ func (b *build) valueFrom() object {
 	return object{pick(b, "configMapKeyRef", "secretKeyRef"): ref}
 }
 
-// freshEnv is one with a name that the container does not have.
+// freshEnv returns an environment variable with a new name in the container.
 func (b *build) freshEnv(c object) object {
 	return b.env(b.fresh(func(name string) bool { return has(c, "env", "name", name) }, append(envNames, "STRANGER")...))
 }
@@ -60,7 +60,7 @@ func envFromFields(s *scope, c object) bool {
 	return true
 }
 
-// repeatedEnv is a name that stands twice. The last one counts.
+// repeatedEnv adds an environment variable with an existing name. The last value is used.
 func repeatedEnv(s *scope, c object) bool {
 	name := pick(s.build, envNames...)
 	if env := objects(c, "env"); len(env) > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// nested is a resource of which all is optional, and of which some excludes other.
+// nested returns a generator for a resource with optional members, some of which exclude others.
 func nested(t *testing.T) *Generator {
 	t.Helper()
 	type props = apiextensionsv1.JSONSchemaProps
@@ -66,8 +66,8 @@ func TestFullObjects(t *testing.T) {
 	}
 }
 
-// The fields that characterise a custom resource are rarely missing, although all are optional.
-func TestOptionalMembersAreThere(t *testing.T) {
+// Generated custom resources rarely lack spec and similar members, although all of them are optional.
+func TestOptionalMembersArePresent(t *testing.T) {
 	g := nested(t)
 	with, deep := 0, 0
 	const of = 100

@@ -50,7 +50,7 @@ func (g *Generator) Object(r *rand.Rand, sample map[string]any) (obj map[string]
 	return obj, nil // no valid object was found
 }
 
-// names returns the traits, each once.
+// names returns the traits without duplicates.
 func (b *build) names() []string {
 	slices.Sort(b.traits)
 	return slices.Compact(b.traits)

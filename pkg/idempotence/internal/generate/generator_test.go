@@ -48,7 +48,7 @@ func TestEveryTraitAppears(t *testing.T) {
 				}
 			}
 			for _, name := range g.Traits() {
-				// What is not legal in a kind never appears there.
+				// No object has a field that is illegal in its kind.
 				illegal := typ != reflect.TypeFor[corev1.Pod]() && name == "ephemeral containers" ||
 					name == "deadline" && g.Schema.kind.podRules.noDeadline ||
 					strings.HasPrefix(name, "restartPolicy ") && !slices.Contains(g.Schema.kind.podRules.restart, strings.TrimPrefix(name, "restartPolicy ")) ||
@@ -136,8 +136,7 @@ func TestSamplesKeepWhatTheyHave(t *testing.T) {
 				t.Fatalf("%s, seed %d: the sample changed", typ, seed)
 			}
 			for _, c := range tree.Changes(sample, o) {
-				// Null is nothing, and so may become something. An element that has no keys is another
-				// one if it got more.
+				// A null value may be replaced. An element without keys that got more members counts as another element.
 				if c.Kind != tree.Added && c.Old != nil {
 					t.Fatalf("%s, seed %d: %s %s: %s → %s", typ, seed, c.Kind, c.Path, tree.Encode(c.Old), tree.Encode(c.New))
 				}

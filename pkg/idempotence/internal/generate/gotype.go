@@ -85,7 +85,7 @@ func (c typeCompiler) fields(n *node, s *shape.Shape) {
 	slices.SortFunc(n.fields, func(a, b member) int { return strings.Compare(a.name, b.name) })
 }
 
-// list is a list in a field, whose tags say how its elements are told apart.
+// list compiles a list. The tags of its field have the keys of the elements.
 func (c typeCompiler) list(s *shape.Shape, f *shape.Field, n *node) *node {
 	twin := *n
 	tag := s.Type.FieldByIndex(f.Index).Tag
@@ -141,7 +141,7 @@ type listField struct {
 	name string
 }
 
-// listKeys are those that no tag tells: the API has listMapKey markers, which are comments.
+// listKeys has the list keys that no struct tag has. The API declares them as listMapKey markers, which are comments.
 var listKeys = map[listField][]string{
 	{reflect.TypeFor[corev1.Container](), "ports"}:                      {"containerPort", "protocol"},
 	{reflect.TypeFor[corev1.EphemeralContainer](), "ports"}:             {"containerPort", "protocol"},
@@ -155,7 +155,7 @@ var listKeys = map[listField][]string{
 	{reflect.TypeFor[appsv1.StatefulSetStatus](), "conditions"}:         {"type"},
 }
 
-// enums are the values of the types of the core API that a custom resource may use as well.
+// enums has the values of core types that custom resources can use, too.
 var enums = map[reflect.Type][]any{
 	reflect.TypeFor[corev1.PullPolicy]():                    texts("Always", "Never", "IfNotPresent"),
 	reflect.TypeFor[corev1.RestartPolicy]():                 texts("Always", "OnFailure", "Never"),

@@ -22,7 +22,7 @@ func generator(t reflect.Type) *Generator {
 	return &Generator{Schema: ForType(t), Namespace: "default"}
 }
 
-// builtIn are the types that the package knows by heart, those with pods first.
+// builtIn are the types with rules in the package. Types with Pods come first.
 var builtIn = []reflect.Type{
 	reflect.TypeFor[corev1.Pod](), reflect.TypeFor[appsv1.Deployment](), reflect.TypeFor[batchv1.Job](), reflect.TypeFor[batchv1.CronJob](),
 	reflect.TypeFor[appsv1.ReplicaSet](), reflect.TypeFor[appsv1.DaemonSet](), reflect.TypeFor[appsv1.StatefulSet](),
@@ -32,7 +32,7 @@ var builtIn = []reflect.Type{
 	reflect.TypeFor[networkingv1.Ingress](),
 }
 
-// decodeStrictly fails if the type does not know a field, or has another type for it.
+// decodeStrictly fails if the type does not have a field, or has another type for it.
 func decodeStrictly(t *testing.T, typ reflect.Type, o object) any {
 	t.Helper()
 	v := reflect.New(typ).Interface()
@@ -43,8 +43,8 @@ func decodeStrictly(t *testing.T, typ reflect.Type, o object) any {
 	return v
 }
 
-// twice returns a list in which two elements have the same keys, "" if there is none. Names of the
-// environment may stand twice.
+// twice returns the path of a list with two elements with the same keys, or "". It ignores environment
+// variables, which may repeat.
 func twice(s *Schema, v any) (found string) {
 	tree.Lists(v, func(p tree.Path, list []any) {
 		n := s.at(p)

@@ -15,11 +15,11 @@ import (
 
 // A kind has the rules for one built-in type.
 type kind struct {
-	// make returns the least valid object, metadata apart.
+	// make returns a minimal valid object without metadata.
 	make func(*build) object
-	// pod leads from the object to what holds the pod's metadata and spec; nil if there is none.
+	// pod returns the object that holds the Pod's metadata and spec. Nil means that the kind has no Pod.
 	pod func(obj object) object
-	// rules are those of the object, podRules those of the pod in it.
+	// rules apply to the object, podRules to the Pod in it.
 	rules, podRules rules
 	traits          []choice
 }
@@ -98,7 +98,7 @@ func copied(m object) object {
 	return c
 }
 
-// selecting is a workload that selects the pods of its template.
+// selecting returns a workload that selects the Pods of its template.
 func selecting(b *build) object {
 	l := object{pick(b, "app", "app.kubernetes.io/name"): pick(b, words...)}
 	s := object{"matchLabels": copied(l)}
@@ -114,14 +114,14 @@ func finishing(b *build) object {
 	return object{"template": object{"spec": object{"restartPolicy": pick(b, untilDone...)}}}
 }
 
-// inside sets a member of the object at spec to one of the values.
+// inside returns a trait that sets a member of spec to one of the values.
 func inside(name string, values ...any) func(*scope) bool {
 	return func(s *scope) bool { return put(child(s.spec, "spec"), name, tree.Clone(pick(s.build, values...))) }
 }
 
 var replicas = []choice{one(0.5, "replicas", inside("replicas", int64(0), int64(1), int64(3)))}
 
-// rolling is the strategy of a workload that is updated step by step.
+// rolling returns a trait that sets a rolling update as a workload's strategy.
 func rolling(name string) func(*scope) bool {
 	return func(s *scope) bool {
 		return put(child(s.spec, "spec"), name, object{

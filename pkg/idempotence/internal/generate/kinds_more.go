@@ -33,7 +33,7 @@ var accountTraits = []choice{
 	one(0.4, "automount off", setOne("automountServiceAccountToken", false, true)),
 }
 
-// servicePort has a name, as it must where there are several.
+// servicePort returns a port with a name, because each of several ports needs one.
 func (b *build) servicePort(spec object) object {
 	port := b.between(1, 65535)
 	for has(spec, "ports", "port", port) {
@@ -78,7 +78,7 @@ var serviceTraits = []choice{
 	one(0.3, "not ready", inside("publishNotReadyAddresses", true)),
 }
 
-// outside is a type of service that needs an address.
+// outside returns a trait that sets a type of Service that needs an address.
 func outside(name string) func(*scope) bool {
 	return func(s *scope) bool {
 		spec := child(s.spec, "spec")

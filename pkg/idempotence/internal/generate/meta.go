@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// metaTraits are those of metadata at the top of an object.
+// metaTraits are the traits of an object's metadata.
 var metaTraits = []choice{
 	{0, []trait{{"name", nameIt}, {"name", nameIt}, {"generateName only", generateName}}},
 	{0, []trait{{"no namespace", noNamespace}, {"namespace", namespaceIt}}},
@@ -19,12 +19,12 @@ var metaTraits = []choice{
 	one(0.2, "null members", func(s *scope) bool { return put(s.meta, "creationTimestamp", nil) }),
 }
 
-// templateMetaTraits are those of the metadata of a pod template.
+// templateMetaTraits are the traits of a Pod template's metadata.
 var templateMetaTraits = []choice{
 	{0, []trait{{"template without labels", absent("labels")}, {"template labels", labels}}},
 	{0, []trait{{"template without annotations", absent("annotations")}, {"template with empty annotations", empty("annotations")}, {"template annotations", annotations}}},
 	one(0.3, "odd texts", oddTexts),
-	// What Go clients write for a time that is not set.
+	// Go clients write null for an unset time.
 	one(0.4, "null members", func(s *scope) bool { return put(s.meta, "creationTimestamp", nil) }),
 }
 
@@ -81,7 +81,7 @@ var annotationEntries = []entry{
 	{"checksum/config", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
 }
 
-// oddEntries are texts that two encoders write differently, or that break a careless template.
+// oddEntries have texts that two encoders write differently, or that break a template without quoting.
 var oddEntries = []entry{
 	{"example.com/html", `<a href="x?a=1&b=2">&amp;</a>`}, {"example.com/unicode", "naïve ☃ 𝄞 日本語"},
 	{"example.com/separators", "a\u2028b\u2029c"}, {"example.com/control", "tab\tnew\nline\r\\ \"quoted\" \x7f"},
@@ -89,7 +89,7 @@ var oddEntries = []entry{
 	{"example.com/spaces", "  both ends  "}, {"example.com/pointer", "/spec/containers/0~1a~0b"},
 }
 
-// enter puts up to n of the entries into m.
+// enter adds up to n of the entries to m.
 func (b *build) enter(m object, n int64, entries []entry) bool {
 	if m == nil {
 		return false

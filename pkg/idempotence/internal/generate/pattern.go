@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// matching makes a text that a pattern likely matches, or "" where the pattern is none; who needs it
-// tries again. Repetitions are few, unless the text should have at least length bytes.
+// matching returns a text that the pattern probably matches, or "" for an invalid pattern. The caller checks
+// the text and may try again. Repetitions are few, unless the text needs at least length bytes.
 func (b *build) matching(pattern string, length int) string {
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
@@ -22,7 +22,7 @@ func (b *build) matching(pattern string, length int) string {
 type matcher struct {
 	*build
 	out  strings.Builder
-	more int // how long the text should be at least
+	more int // the wanted minimum of the text's length
 }
 
 // These bound the minimal lengths that the generator satisfies. Longer texts and lists need a sample.
@@ -71,7 +71,7 @@ func (m *matcher) repeat(re *syntax.Regexp, low, high int) {
 	}
 }
 
-// class picks from the ranges of a class, a printable ASCII one where there is one.
+// class picks a character of a class, preferably a printable ASCII one.
 func (m *matcher) class(ranges []rune) rune {
 	var legible []rune
 	for i := 0; i+1 < len(ranges); i += 2 {

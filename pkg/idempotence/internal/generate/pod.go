@@ -2,8 +2,8 @@
 
 package generate
 
-// podTraits are those of a pod, in order: mounts come after the volumes they are of, and what holds
-// for the whole pod after its containers.
+// podTraits are the traits of a Pod in order. Mounts come after volumes, and traits of the whole Pod after
+// traits of its containers.
 var podTraits = []choice{
 	{0, []trait{{"one container", oneContainer}, {"one container", oneContainer}, {"several containers", severalContainers}}},
 	one(0.04, "many containers", manyContainers),
@@ -70,7 +70,7 @@ var podTraits = []choice{
 	one(0.2, "null members", nullMembers),
 }
 
-// restart sets the policy where it is legal; where one must be written, it has been.
+// restart returns a trait that sets a restart policy if it is legal. A required policy is already set.
 func restart(policy string) func(*scope) bool {
 	return func(s *scope) bool {
 		for _, legal := range s.rules.restart {
@@ -82,7 +82,7 @@ func restart(policy string) func(*scope) bool {
 	}
 }
 
-// gracePeriod leaves time for hooks that sleep.
+// gracePeriod sets a grace period that lifecycle hooks with a sleep fit into.
 func gracePeriod(s *scope) bool {
 	for _, c := range s.all() {
 		if c["lifecycle"] != nil {
@@ -92,7 +92,7 @@ func gracePeriod(s *scope) bool {
 	return put(s.spec, "terminationGracePeriodSeconds", pick(s.build, int64(0), 5, 60))
 }
 
-// priorityClass is one that every cluster has. It sets the priority.
+// priorityClass sets a class that every cluster has. Admission then sets the priority.
 func priorityClass(s *scope) bool {
 	return s.spec["priority"] == nil && put(s.spec, "priorityClassName", pick(s.build, "system-cluster-critical", "system-node-critical"))
 }
@@ -101,7 +101,7 @@ func sharedProcesses(s *scope) bool {
 	return s.spec["hostPID"] == nil && !s.windows() && put(s.spec, "shareProcessNamespace", s.chance(0.5))
 }
 
-// windows pods may have nothing that only Linux has.
+// windows reports whether the Pod is for Windows, where settings of Linux are illegal.
 func (s *scope) windows() bool {
 	os, _ := s.spec["os"].(object)
 	return os["name"] == "windows"
@@ -131,7 +131,7 @@ func serviceAccount(s *scope) bool {
 	if s.spec["serviceAccount"] != nil || !put(s.spec, "serviceAccountName", name) {
 		return false
 	}
-	if s.chance(0.2) { // the old name of the member
+	if s.chance(0.2) { // the deprecated name of the member
 		s.spec["serviceAccount"] = name
 	}
 	return true
@@ -144,7 +144,7 @@ func hostName(s *scope) bool {
 	return put(s.spec, "hostname", "db-0")
 }
 
-// hostNetwork makes each port one of the host, so there must be none that is another there.
+// hostNetwork adds the host network, where each container port is also a host port and must be unique.
 func hostNetwork(s *scope) bool {
 	type hostPort struct{ port, protocol any }
 	seen := map[hostPort]bool{}
@@ -164,7 +164,7 @@ func hostNetwork(s *scope) bool {
 	return m["sysctls"] == nil && s.spec["hostUsers"] == nil && s.spec["hostnameOverride"] == nil && !s.windows() && put(s.spec, "hostNetwork", true)
 }
 
-// hostIPC is not legal with settings of the kernel that are the pod's own.
+// hostIPC is illegal together with sysctls of the Pod's own IPC namespace.
 func hostIPC(s *scope) bool {
 	m, _ := s.spec["securityContext"].(object)
 	return m["sysctls"] == nil && s.spec["hostUsers"] == nil && !s.windows() && put(s.spec, "hostIPC", true)
@@ -186,7 +186,7 @@ func emptyLists(s *scope) bool {
 	return done
 }
 
-// nullMembers are as good as none.
+// nullMembers adds members with null, which equal absent members.
 func nullMembers(s *scope) bool {
 	done := put(s.spec, pick(s.build, "volumes", "tolerations", "nodeSelector", "affinity", "securityContext"), nil)
 	for _, c := range s.all() {

@@ -35,7 +35,7 @@ func TestRepairTakesOutWhatMayBeMissing(t *testing.T) {
 		if g.Schema.valid(o) {
 			t.Errorf("%s is valid", name)
 		}
-		// A rule of the whole spec says nothing of what in it is wrong.
+		// A CEL rule for the whole spec does not name the wrong member.
 		if ok := b.repair(o); ok != (name != "a rule") || ok && !g.Schema.valid(o) {
 			t.Errorf("%s: repaired: %v\n%s", name, ok, tree.Encode(o))
 		}

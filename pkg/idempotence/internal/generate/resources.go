@@ -2,11 +2,10 @@
 
 package generate
 
-// A size is a quantity in several spellings.
+// A size has quantities in several notations.
 type size struct{ low, high []any }
 
-// sizes are such that each of low is at most as much as each of high. A number is as legal in JSON as
-// a string.
+// In each size, no low quantity exceeds a high one. JSON permits numbers and strings.
 var plainSizes = map[string]size{
 	"cpu":               {low: []any{"100m", "250m"}, high: []any{"500m", "1", "2"}},
 	"memory":            {low: []any{"64Mi", "128Mi"}, high: []any{"256Mi", "1Gi"}},
@@ -42,12 +41,12 @@ func (b *build) resources(c object, limits, requests bool, from map[string]size)
 
 func resources(limits, requests bool, from map[string]size) func(*scope) bool {
 	return inSome(func(s *scope, c object) bool {
-		// Where the pod as a whole has resources, its containers must fit.
+		// If the Pod has pod-level resources, its containers must fit into them.
 		return s.spec["resources"] == nil && s.resources(c, limits, requests, from)
 	})
 }
 
-// device is an extended resource: a whole number, and requested as much as limited.
+// device adds an extended resource: a whole number with equal request and limit.
 func device(s *scope, c object) bool {
 	r := child(c, "resources")
 	if r == nil {
@@ -63,8 +62,7 @@ func device(s *scope, c object) bool {
 	return true
 }
 
-// freshResource returns a resource that neither limits nor requests name, so that a stranger may add
-// it to either.
+// freshResource returns a resource that is in neither limits nor requests, so that another party can add it to either.
 func (b *build) freshResource(r object) (string, any, bool) {
 	limits, _ := r["limits"].(object)
 	requests, _ := r["requests"].(object)

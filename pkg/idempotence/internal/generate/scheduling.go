@@ -32,7 +32,7 @@ func tolerations(s *scope) bool {
 	return true
 }
 
-// twoEffects is one key that is tolerated in two ways.
+// twoEffects adds tolerations of one key with two effects.
 func twoEffects(s *scope) bool {
 	key := pick(s.build, "dedicated", "example.com/special")
 	for _, effect := range []string{"NoSchedule", "NoExecute"} {
@@ -62,7 +62,7 @@ func (b *build) nodeTerm() object {
 	return object{"matchExpressions": expressions}
 }
 
-// selector is of labels that others have.
+// selector returns a label selector with labels of other objects.
 func (b *build) selector() object {
 	if b.chance(0.5) {
 		return object{"matchLabels": object{"app": pick(b, words...)}}
@@ -111,7 +111,7 @@ func podAffinity(name string) func(*scope) bool {
 	}
 }
 
-// spread returns a constraint with a key and an action that no other has, if there is one left.
+// spread returns a topology spread constraint with a new pair of key and action. It returns false if all are used.
 func (s *scope) spread() (object, bool) {
 	for range 4 {
 		key, action := pick(s.build, topologyKeys...), pick(s.build, "DoNotSchedule", "ScheduleAnyway")
@@ -145,7 +145,7 @@ func spreads(s *scope) bool {
 
 var addresses = []string{"10.1.2.3", "127.0.0.1", "2001:db8::1", "10.1.2.4"}
 
-// hostAlias has an address that no other has, if there is one left.
+// hostAlias returns a host alias with a new address. It returns false if all are used.
 func (s *scope) hostAlias() (object, bool) {
 	ip := pick(s.build, addresses...)
 	return object{"ip": ip, "hostnames": texts("db.local", "db")}, !has(s.spec, "hostAliases", "ip", ip)

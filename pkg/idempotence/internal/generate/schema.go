@@ -11,25 +11,25 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// A Schema tells what a document of a kind may hold. It is immutable once made, but for the fields
-// that it exports, and safe for concurrent use.
+// A Schema describes the valid documents of a kind. Only its exported fields can be changed. It is safe for
+// concurrent use if they are not.
 type Schema struct {
-	// GVK is written into objects that are made without a sample. ForType knows that of built-in
-	// types and ForCRD that of the resource; set it for others.
+	// GVK is written into objects that are generated without a sample. ForType sets it for built-in types,
+	// and ForCRD sets it. Set it for other types.
 	GVK schema.GroupVersionKind
-	// Cluster is set for kinds that are in no namespace.
+	// Cluster is set for cluster-scoped kinds.
 	Cluster bool
 
 	root *node
-	kind *kind // of a built-in type; nil if nothing is known of it but its members
-	// foreign is set for a built-in type of which no kind is known: it is not filled, since nobody
-	// knows what is valid in it.
+	kind *kind // the rules of a built-in type; nil if the package has none
+	// foreign is set for a built-in type without rules. Its objects are not filled, because the package does
+	// not know which values are valid.
 	foreign bool
-	// check returns what the API server would refuse; nil for Go types.
+	// check returns the validation errors of the API server. Nil for Go types.
 	check func(obj object) field.ErrorList
 }
 
-// A sort is a sort of value.
+// A sort is a type of JSON value.
 type sort uint8
 
 const (
@@ -49,8 +49,7 @@ const (
 	durationSort
 )
 
-// A node tells what one place of a document may hold. Nodes of types that contain themselves are
-// circular.
+// A node describes the valid values at one place of a document. The nodes of recursive types are circular.
 type node struct {
 	sort   sort
 	fields []member // of an object, in the order of their names
@@ -93,25 +92,25 @@ func (n *node) member(name string) *node {
 	return nil
 }
 
-// A Collection says how the values of a place are told apart.
+// A Collection is the way in which the values at a place are identified.
 type Collection uint8
 
 // The collections.
 const (
-	// Single is a place that holds no list and no map, or of which nothing is known.
+	// Single is a place without a list or map, or an unknown place.
 	Single Collection = iota
 	// Atomic lists are owned as a whole: elements have no identity, and their order counts.
 	Atomic
-	// Set is a list of scalars, each of which is in it at most once.
+	// Set is a list of distinct scalars.
 	Set
-	// Keyed lists have elements that are told apart by members.
+	// Keyed lists have elements that are identified by some of their members.
 	Keyed
-	// Map is an object with free names.
+	// Map is an object with any member names.
 	Map
 )
 
-// Keys returns how the values at a path are told apart, and the names of the members that do it if
-// the place holds a Keyed list: ["containerPort", "protocol"].
+// Keys returns how the values at a path are identified. For a Keyed list it also returns the names of the
+// identifying members, such as ["containerPort", "protocol"].
 func (s *Schema) Keys(at tree.Path) (Collection, []string) {
 	if n := s.at(at); n != nil {
 		return n.collection, n.keys
@@ -119,7 +118,7 @@ func (s *Schema) Keys(at tree.Path) (Collection, []string) {
 	return Single, nil
 }
 
-// Same reports whether the keys of the list at a path know two elements as one.
+// Same reports whether two elements of the list at a path have the same keys.
 func (s *Schema) Same(list tree.Path, a, b any) bool {
 	n := s.at(list)
 	return n != nil && n.collection == Keyed && n.identity(a) == n.identity(b)
@@ -140,7 +139,7 @@ func (s *Schema) at(p tree.Path) *node {
 	return n
 }
 
-// identity is the text of the values that tell an element apart in its list.
+// identity returns the values that identify an element in its list, as text.
 func (n *node) identity(element any) string {
 	o, ok := element.(object)
 	if n.collection != Keyed || !ok {

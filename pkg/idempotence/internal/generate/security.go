@@ -2,7 +2,7 @@
 
 package generate
 
-// settings puts some of the members into m, at least the first that is new.
+// settings sets some of the members in m, at least the first new one.
 func (b *build) settings(m object, members ...func(object)) {
 	members[b.r.IntN(len(members))](m)
 	for _, f := range members {
@@ -19,7 +19,7 @@ func podSecurity(s *scope) bool {
 		return false
 	}
 	m := object{}
-	if !s.chance(0.15) { // an empty one is a trait too
+	if !s.chance(0.15) { // an empty securityContext is a trait, too
 		s.settings(m,
 			with("runAsUser", pick(s.build, int64(1000), 0, 1337)), with("runAsGroup", int64(3000)), with("fsGroup", int64(2000)),
 			with("runAsNonRoot", s.chance(0.5)), with("fsGroupChangePolicy", pick(s.build, "OnRootMismatch", "Always")),
@@ -30,7 +30,7 @@ func podSecurity(s *scope) bool {
 	}
 	s.spec["securityContext"] = m
 	if s.spec["hostIPC"] == true || s.spec["hostNetwork"] == true {
-		delete(m, "sysctls") // those of the host
+		delete(m, "sysctls") // they would be the sysctls of the host
 	}
 	return true
 }
@@ -60,7 +60,7 @@ func containerSecurity(s *scope, c object) bool {
 	return true
 }
 
-// privilege has no contradiction: who is privileged may escalate.
+// privilege sets consistent values: a privileged container must allow privilege escalation.
 func (b *build) privilege() func(object) {
 	if b.chance(0.3) {
 		return with("privileged", true)

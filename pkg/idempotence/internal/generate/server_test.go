@@ -19,7 +19,7 @@ import (
 
 const namespace = "generated"
 
-// A real API server accepts what is made of the kinds that the package knows, and what a stranger adds.
+// A real API server accepts the generated objects of all kinds with rules, and the additions to them.
 func TestServerAcceptsObjects(t *testing.T) {
 	client := startServer(t)
 	var work sync.WaitGroup
@@ -52,7 +52,7 @@ func resource(client dynamic.Interface, s *Schema) dynamic.ResourceInterface {
 	return client.Resource(plural).Namespace(namespace)
 }
 
-// createMany does not stop at the first fault: together they say more.
+// createMany reports all errors, and not only the first one.
 func createMany(t *testing.T, client dynamic.Interface, typ reflect.Type) {
 	g := &Generator{Schema: ForType(typ), Namespace: namespace}
 	seeds := uint64(20)

@@ -4,47 +4,47 @@ package generate
 
 import "github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 
-// A trait is one shape that an object may have. It returns false where it does not fit; it never
-// changes what is there already.
+// A trait is one property of an object. It returns false if it does not fit the object. It never changes
+// existing values.
 type trait struct {
 	name  string
 	apply func(*scope) bool
 }
 
-// A choice is traits of which an object gets at most one.
+// A choice has traits. An object gets at most one of them.
 type choice struct {
-	// weight times the density of the object is how likely the choice is; 0 is always.
+	// weight times the density of the object is the probability of the choice. 0 means always.
 	weight float64
 	traits []trait
 }
 
-// one is a choice of one trait.
+// one returns a choice of one trait.
 func one(weight float64, name string, apply func(*scope) bool) choice {
 	return choice{weight, []trait{{name, apply}}}
 }
 
-// A scope is the part of an object that traits are given to: all of it, or a pod in it.
+// A scope is the part of an object that gets traits: the whole object, or a Pod in it.
 type scope struct {
 	*build
 	meta object
-	// spec is the pod's, or the whole object if it has none.
+	// spec is the Pod's spec, or the whole object if it has no Pod.
 	spec  object
 	rules rules
 }
 
-// rules are what the API server demands of a pod, or of another object, in this place.
+// rules are the requirements of the API server for a Pod or another object.
 type rules struct {
-	// template is set in pod templates, whose metadata is labels and annotations only.
+	// template is set in Pod templates. Their metadata has only labels and annotations.
 	template bool
-	// restart are the legal restart policies. The first one must be written if it is not Always.
+	// restart has the legal restart policies. The first one must be set if it is not Always.
 	restart []string
 	// noDeadline and noGates forbid activeDeadlineSeconds and schedulingGates.
 	noDeadline, noGates bool
-	// cluster is set for objects that are in no namespace.
+	// cluster is set for cluster-scoped objects.
 	cluster bool
 	// short names have at most 52 bytes and no dots.
 	short bool
-	// volumes are there although the pod does not name them: those of claim templates.
+	// volumes has the names of claim templates, whose volumes the Pod does not list.
 	volumes []string
 }
 
@@ -64,7 +64,7 @@ func (s *scope) run(choices []choice) {
 	}
 }
 
-// setOne sets a member to one of the values.
+// setOne returns a trait that sets a member to one of the values.
 func setOne(name string, values ...any) func(*scope) bool {
 	return func(s *scope) bool { return put(s.spec, name, tree.Clone(pick(s.build, values...))) }
 }

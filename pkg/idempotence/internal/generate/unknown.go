@@ -16,22 +16,22 @@ import (
 
 // A Sown is a field that Unknown put into an object.
 type Sown struct {
-	// Path leads to it. Its name is that of no other field in the object, so it is found again wherever
-	// it went; and the steps before tell in which element it was by the keys of that.
+	// Path is the path of the field. Its name is unique in the object, so it can be found after it was moved.
+	// The earlier steps identify list elements by their keys.
 	Path tree.Path
-	// Value is a text, or a number that a float64 does not hold: no other one in the object is equal.
+	// Value is a text, or a number that does not fit a float64. It is unique in the object.
 	Value any
 }
 
 // Name is the name of the field.
 func (s Sown) Name() string { return s.Path.Last() }
 
-// unknownPrefix begins the name of each field that is sown.
+// unknownPrefix begins the name of each unknown field.
 const unknownPrefix = "sownField"
 
-// Unknown puts fields into obj that no type knows: at its top, into spec (that of a pod template too),
-// into some of the elements of lists, each with a name and a value of its own. It returns them in the
-// order of their paths. obj must be the caller's own.
+// Unknown adds fields to obj that no type has: at its top, in spec, in the spec of a Pod template, and in some
+// elements of lists. Their names and values are unique. It returns the fields in the order of their paths. It
+// changes obj.
 func (s *Schema) Unknown(r *rand.Rand, obj map[string]any) []Sown {
 	w := sower{r: r, start: r.Int64N(1 << 20)}
 	w.object(s.root, obj, 1)
@@ -41,7 +41,7 @@ func (s *Schema) Unknown(r *rand.Rand, obj map[string]any) []Sown {
 		values[name] = w.value(i)
 	}
 	var out []Sown
-	// Only now: an element without keys is told apart by all of it.
+	// The paths are computed last, because an element without keys is identified by its whole value.
 	tree.Leaves(obj, func(p tree.Path, _ any) {
 		if v, ok := values[p.Last()]; ok && !p[len(p)-1].Element {
 			out = append(out, Sown{Path: slices.Clone(p), Value: v})
@@ -55,7 +55,7 @@ type sower struct {
 	start, n int64
 }
 
-// aboveFloat is the first whole number that a float64 does not hold.
+// aboveFloat is the first whole number that does not fit a float64.
 const aboveFloat = 1<<53 + 1
 
 func (w *sower) value(i int64) any {
@@ -65,13 +65,13 @@ func (w *sower) value(i int64) any {
 	return "sown-" + strconv.FormatInt(w.start+i, 10)
 }
 
-// The chances that an object gets a field.
+// The probabilities that an object gets a field.
 const (
 	inElement = 0.4
 	inMember  = 0.1
 )
 
-// object walks through what has members with types; maps have none that could be unknown.
+// object visits the objects with declared members. Maps have no unknown members.
 func (w *sower) object(n *node, o object, chance float64) {
 	if n == nil || n.sort != objectSort {
 		return
@@ -84,7 +84,7 @@ func (w *sower) object(n *node, o object, chance float64) {
 			case name == "spec":
 				w.object(inner, v, 1)
 			case inner != nil && inner.typ == reflect.TypeFor[metav1.ObjectMeta]():
-				w.object(inner, v, 0) // the API server reads these by itself
+				w.object(inner, v, 0) // the API server itself reads metadata
 			default:
 				w.object(inner, v, inMember)
 			}

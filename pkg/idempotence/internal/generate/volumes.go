@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// sources make what a volume is of, by the name of the member.
+// sources has a function for each member of a volume that can be its source.
 var sources = []struct {
 	name string
 	make func(*scope) object
@@ -34,7 +34,7 @@ func emptyDir(s *scope) object {
 	return v
 }
 
-// files are what the volumes of configuration have in common.
+// files adds the members that ConfigMap, Secret and similar volumes share.
 func (b *build) files(v object) object {
 	if b.chance(0.3) {
 		v["items"] = []any{object{"key": "config", "path": "app/config.yaml"}}
@@ -66,7 +66,7 @@ func (b *build) fieldFile(path string) object {
 	return object{"path": path, "fieldRef": object{"fieldPath": pick(b, "metadata.labels", "metadata.annotations", "metadata.namespace")}}
 }
 
-// projected has the files of several sources, no two with one path.
+// projected adds a volume with files of several sources, each at its own path.
 func projected(s *scope) object {
 	token := object{"path": "token"}
 	if s.chance(0.6) {
@@ -80,7 +80,7 @@ func projected(s *scope) object {
 		object{"downwardAPI": object{"items": []any{s.fieldFile("namespace")}}}, object{"secret": object{"name": "tls", "optional": true}},
 	}
 	sources := all[:s.between(1, 3)]
-	// Without the plugin that fills it in, a pod that names no account may have no token.
+	// Without the ServiceAccount plugin, a Pod that names no ServiceAccount must not have a token.
 	if (s.rules.template || s.spec["serviceAccountName"] != nil) && s.chance(0.7) {
 		sources = append([]any{object{"serviceAccountToken": token}}, sources[:s.between(0, int64(len(sources)))]...)
 	}
@@ -125,7 +125,7 @@ func (s *scope) volume(names ...string) object {
 
 var volumeNames = []string{"data", "data-1", "config", "certs", "tok", "tmp"}
 
-// volumesOf is a choice of volumes, each source a trait of its own.
+// volumesOf returns a choice of volumes with a trait for each source.
 func volumesOf(weight float64) choice {
 	c := choice{weight: weight}
 	for _, source := range sources {
@@ -145,7 +145,7 @@ func severalVolumes(s *scope) bool {
 	return true
 }
 
-// mountable are the names of the volumes of files.
+// mountable returns the names of the volumes with files.
 func (s *scope) mountable() (names []string) {
 	for _, v := range objects(s.spec, "volumes") {
 		if name := textOf(v, "name"); name != "" && v["persistentVolumeClaim"] == nil {
@@ -157,14 +157,14 @@ func (s *scope) mountable() (names []string) {
 
 var mountPaths = []string{"/data", "/data/sub", "/certs", "/etc/config", "/var/run/secrets/tok", "/tmp"}
 
-// freshPath is one where nothing is mounted in the container.
+// freshPath returns a path without a mount in the container.
 func (s *scope) freshPath(c object) string {
 	return s.fresh(func(path string) bool {
 		return has(c, "volumeMounts", "mountPath", path) || has(c, "volumeDevices", "devicePath", path)
 	}, mountPaths...)
 }
 
-// mount is of a volume of the pod, or nil if there is none.
+// mount returns a mount of a volume of the Pod, or nil if it has none.
 func (s *scope) mount(c object) object {
 	names := s.mountable()
 	if len(names) == 0 {
@@ -197,7 +197,7 @@ func mounts(s *scope) bool {
 	})
 }
 
-// subPaths is one volume in several places of a container.
+// subPaths mounts one volume at several paths of a container.
 func subPaths(s *scope) bool {
 	s.needVolume()
 	volume := pick(s.build, s.mountable()...)
@@ -211,7 +211,7 @@ func subPaths(s *scope) bool {
 	})
 }
 
-// samePath is one path in several containers, not always from one volume.
+// samePath mounts volumes at one path in several containers.
 func samePath(s *scope) bool {
 	if len(s.all()) < 2 {
 		return false
@@ -228,7 +228,7 @@ func samePath(s *scope) bool {
 	return n > 1
 }
 
-// blockDevice is a claim that is no file system.
+// blockDevice adds a claim that is used as a block device.
 func blockDevice(s *scope) bool {
 	cs := s.all()
 	if len(cs) == 0 {
