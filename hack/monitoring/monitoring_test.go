@@ -185,7 +185,7 @@ var scenarios = []struct {
 			w.replica.install.phase = install.Installed
 		}
 	}, nil},
-	{"nobody asked for an installation, or it is over", func(w *world, i int) {
+	{"no installation was requested, or it has ended", func(w *world, i int) {
 		w.usual()
 		w.replica.install.phase = []install.Phase{install.Idle, install.Superseded, install.Removed}[i/17]
 	}, nil},

@@ -158,5 +158,5 @@ func testAnotherInstallation(t *testing.T, c *kubetest.Cluster) {
 		t.Errorf("there was %q, and it wrote %q", before, got)
 	}
 	kubetest.Merge(t, configurations, target.Name, `{"metadata": {"annotations": null}}`)
-	until("what nobody claims is ours", func() bool { return len(bundleOf(t, kubetest.Get(t, configurations, target.Name))) > 0 })
+	until("a caBundle without an owner becomes ours", func() bool { return len(bundleOf(t, kubetest.Get(t, configurations, target.Name))) > 0 })
 }

@@ -59,7 +59,7 @@ func (f *fakeCluster) createTarget(t Target, bundle []byte) {
 	defer f.mu.Unlock()
 	f.targets[t.String()] = &kube.TargetState{Version: f.bump(), Entries: []kube.Entry{{Name: "a", Bundle: bundle}, {Name: "b", Bundle: bundle}}}
 	f.past[t.String()] = append(f.past[t.String()], pastBundle{wallClock(), bundle, true, parseBundle(bundle)})
-	f.note("somebody writes %s: %s", t, idsOf(bundle))
+	f.note("a client writes %s: %s", t, idsOf(bundle))
 }
 
 // setSecret replaces the data of the Secret, as a client with the permission can. nil deletes the Secret.
@@ -70,7 +70,7 @@ func (f *fakeCluster) setSecret(data map[string][]byte) {
 	if data != nil {
 		f.secret = kube.Secret{Version: f.bump(), Data: maps.Clone(data)}
 	}
-	f.note("somebody writes the Secret: %s", describe(f.secret.Data))
+	f.note("a client writes the Secret: %s", describe(f.secret.Data))
 }
 
 func (f *fakeCluster) data() map[string][]byte {

@@ -43,7 +43,7 @@ type FilesOptions struct {
 // of a CA file may parse.
 //
 // Start returns an error if the files hold no pair. A pair that has expired, or is not valid yet, is
-// served but not ready: the API server's error then tells its clients more than a failed handshake.
+// served but not ready: its clients then see the API server's error, which says more than a failed handshake.
 func Files(certFile, keyFile string, o FilesOptions) Source {
 	f := &files{certFile: certFile, o: o, log: o.Logger}
 	f.pair = reload.New(reload.Options[*tls.Certificate]{
@@ -75,7 +75,7 @@ type files struct {
 	logged   string // the error that was logged last
 }
 
-// NeedLeaderElection tells a controller-runtime manager that every replica needs its
+// NeedLeaderElection reports to a controller-runtime manager that every replica needs its
 // certificate.
 func (f *files) NeedLeaderElection() bool { return false }
 

@@ -47,7 +47,7 @@ func TestFiles(t *testing.T) {
 			{"with garbage", func() { m.write("tls.key", []byte("garbage")) }, two, "failed to find any PEM data in key input"},
 			{"half written", func() { m.write("tls.crt", two.cert[:len(two.cert)/2]) }, two, "failed to find any PEM data in certificate input"},
 			{"whole again", func() { m.put(two) }, two, ""},
-			{"an older one, but valid: somebody wants it", func() { m.put(one) }, one, ""},
+			{"an older but valid one is a deliberate change", func() { m.put(one) }, one, ""},
 			{"an expired one", func() { m.put(old) }, one, "the certificate expired at"},
 			{"one of the future", func() { m.put(late) }, one, "not valid before"},
 			{"the future comes", func() { <-time.After(6 * time.Hour) }, late, ""},

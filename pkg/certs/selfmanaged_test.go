@@ -89,7 +89,7 @@ func TestSelfManaged(t *testing.T) {
 			t.Errorf("%d CAs in the caBundle after 8 days", n)
 		}
 	})
-	inBubble(t, "somebody empties the caBundle", func(t *testing.T, f *fakeCluster) {
+	inBubble(t, "a client empties the caBundle", func(t *testing.T, f *fakeCluster) {
 		r := startReplica(t, testOptions(), f)
 		defer r.stop(t)
 		settle()

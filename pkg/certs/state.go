@@ -266,8 +266,8 @@ func decodeState(data map[string][]byte) (*state, error) {
 	return s, nil
 }
 
-// withoutState tells why there is no state in the data. The bundle alone is what is left when
-// somebody emptied the state; the wish to rotate may be older than the first CA.
+// withoutState returns the reason why the data has no state. The bundle can remain alone after a client
+// removed the state. The request to rotate can be older than the first CA.
 func withoutState(data map[string][]byte) error {
 	var others []string
 	for key, value := range data {

@@ -76,7 +76,7 @@ func TestDecodeState(t *testing.T) {
 		{"empty values", map[string][]byte{stateKey: {}, "tls.crt": nil}, errEmptySecret, ""},
 		{"a wish", map[string][]byte{rotateKey: []byte("now")}, errEmptySecret, ""},
 		{"the bundle only", map[string][]byte{bundleKey: data[bundleKey]}, errEmptySecret, ""},
-		{"somebody's", map[string][]byte{"user": []byte("x"), "password": []byte("x")}, errForeignSecret, "password, user"},
+		{"data of another client", map[string][]byte{"user": []byte("x"), "password": []byte("x")}, errForeignSecret, "password, user"},
 		{"of a newer program", with(`"version": 1`, `"version": 2`), errForeignSecret, "version 2"},
 		{"no JSON", map[string][]byte{stateKey: []byte("x"), sumKey: sumOf([]byte("x"))}, errCorruptSecret, "invalid character"},
 		{"another digit", map[string][]byte{stateKey: bytes.Replace(data[stateKey], []byte("2026"), []byte("2025"), 1), sumKey: data[sumKey]}, errCorruptSecret, sumKey},

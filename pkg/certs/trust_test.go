@@ -61,7 +61,7 @@ func TestTrust(t *testing.T) {
 			t.Errorf("the other replica: %+v", few.Status())
 		}
 	})
-	inBubble(t, "an old copy of the Secret takes nobody's certificate", func(t *testing.T, f *fakeCluster) {
+	inBubble(t, "an old copy of the Secret makes no certificate untrusted", func(t *testing.T, f *fakeCluster) {
 		leader := startReplica(t, slowOptions(), f)
 		o := slowOptions()
 		o.Elected = make(chan struct{})

@@ -185,7 +185,7 @@ func converted(review []byte) bool {
 	return !realserver.EqualValue(kinds.Request.Kind, kinds.Request.RequestKind)
 }
 
-// knowNamespace tells the explainer of the labels of the namespace, until it is let go.
+// knowNamespace gives the explainer the labels of the namespace until it is released.
 func (a *serverAdmission) knowNamespace(ctx context.Context) (letGo func(), err error) {
 	var ns corev1.Namespace
 	switch {

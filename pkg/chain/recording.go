@@ -151,7 +151,7 @@ func (a *recordedAttributes) AddAnnotationWithLevel(key, value string, level aud
 	return nil
 }
 
-// GetReinvocationContext returns a context that tells the recording when the second round begins.
+// GetReinvocationContext returns a context that notifies the recording when the second round begins.
 func (a *recordedAttributes) GetReinvocationContext() admission.ReinvocationContext {
 	return recordedReinvocation{a.Attributes.GetReinvocationContext(), a.recording}
 }

@@ -71,7 +71,7 @@ func TestDefinedCustomResources(t *testing.T) {
 		{"an element of the wrong type", withShip(7), L1},
 		{"a value that is not allowed", set("mode", "slow"), L1},
 		{"a value that is allowed", set("mode", "fast"), ""},
-		{"what the rules let nobody change", set("owner", "agent"), L6},
+		{"a field that the CEL rules protect", set("owner", "agent"), L6},
 		{"the same, on CREATE only", on(admissionv1.Create, func(_ *admissionv1.AdmissionRequest, doc document) {
 			if spec := at(doc, "spec"); spec["owner"] == nil {
 				spec["owner"] = "agent"

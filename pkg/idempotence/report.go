@@ -71,7 +71,7 @@ type LawResult struct {
 	Kind    string  `json:"kind"`
 	Verdict Verdict `json:"verdict"`
 	// Cases is how many cases were decided. One in which the API server refuses the input, or the webhook
-	// is not called or denies x, tells nothing.
+	// is not called or denies x, proves nothing.
 	Cases int `json:"cases"`
 	// Reason says why a law is inconclusive or does not apply, or how far a verdict reaches.
 	Reason *Reason `json:"reason,omitempty"`

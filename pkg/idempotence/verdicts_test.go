@@ -120,7 +120,7 @@ func TestLawsThatDoNotApply(t *testing.T) {
 			LawResult{Verdict: NotApplicable, Reason: &Reason{Code: ReasonNoDryRun}}},
 		{"a dry run of who knows", admissionregistrationv1.SideEffectClassUnknown, Options{}, L7,
 			LawResult{Verdict: NotApplicable, Reason: &Reason{Code: ReasonNoDryRun}}},
-		{"a dry run that nobody watches", admissionregistrationv1.SideEffectClassNone, Options{}, L7, LawResult{Verdict: Passes, Reason: &Reason{Code: ReasonEffectsUnwatched}}},
+		{"a dry run without an observer of side effects", admissionregistrationv1.SideEffectClassNone, Options{}, L7, LawResult{Verdict: Passes, Reason: &Reason{Code: ReasonEffectsUnwatched}}},
 		{"a dry run that is watched", admissionregistrationv1.SideEffectClassNoneOnDryRun, Options{Observe: func() any { return 1 }}, L7, LawResult{Verdict: Passes}},
 		{"updates without UPDATE", admissionregistrationv1.SideEffectClassNone, Options{}, L6, LawResult{Verdict: NotApplicable, Reason: &Reason{Code: ReasonNoUpdateRule}}},
 		{"a law that is left out", admissionregistrationv1.SideEffectClassNone, Options{Without: []Law{L9}}, L9, LawResult{Verdict: NotApplicable, Reason: &Reason{Code: ReasonLawExcluded}}},

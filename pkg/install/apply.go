@@ -52,6 +52,6 @@ func (a *applier) checkNamespace(ctx context.Context) error {
 // If ctx ends first, the error has the API server's last answer, such as why it cannot call the webhook. Wait fails at
 // once if waiting cannot help: without the permission to ask, or without the namespace.
 func (i *Installer) Wait(ctx context.Context) error {
-	asker := asker{&i.installation}
-	return asker.await(ctx, asker.there(applied))
+	enforcement := checker{&i.installation}
+	return enforcement.await(ctx, enforcement.there(applied))
 }

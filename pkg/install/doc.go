@@ -29,7 +29,7 @@
 // fails open first. If no request may pass unseen during the rollout, let the program serve the webhook with
 // the old name for one more release. It fails closed until the next release, in which the new one does.
 //
-// [Installer.Run] does all of this beside a server and retries without end. [Installer.Status] tells how far it is.
+// [Installer.Run] does all of this beside a server and retries without end. [Installer.Status] returns its progress.
 //
 // A validating hook may verify what a mutating hook of the same program does. So mutating webhooks are stored first.
 // Validating webhooks follow when the API server knows the mutating ones and, in Run and Promote, has called

@@ -95,4 +95,4 @@ func namespaceProblem(namespace string, err error) error {
 	return nil
 }
 
-var errChanged = errors.New("changed by somebody else in the meantime")
+var errChanged = errors.New("changed by another client in the meantime")

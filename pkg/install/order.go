@@ -16,7 +16,7 @@ import (
 type applier struct {
 	*installation
 	stored    *store
-	asker     asker
+	checker   checker
 	serves    bool // a server runs or starts in the same program
 	failsOpen bool // the last apply used Ignore in place of Fail
 }
@@ -109,7 +109,7 @@ func (a *applier) clear(ctx context.Context) error {
 		return err
 	}
 	if second.object != nil {
-		if err := a.asker.settles(ctx, orderPatience, a.asker.known(second, applied)); err != nil {
+		if err := a.checker.settles(ctx, orderPatience, a.checker.known(second, applied)); err != nil {
 			return err
 		}
 	}
@@ -124,11 +124,11 @@ func (a *applier) clear(ctx context.Context) error {
 // calls must also succeed, because the configurations may get their caBundles at different times. In Apply
 // they need not, because the server may not run yet.
 func (a *applier) mutatingFirst(ctx context.Context) error {
-	questions, bound := a.asker.known(a.wanted[0], applied), orderPatience
+	questions, bound := a.checker.known(a.wanted[0], applied), orderPatience
 	if a.serves {
 		questions[0].unserved, bound = false, callPatience
 	}
-	if err := a.asker.settles(ctx, bound, questions); err != nil {
+	if err := a.checker.settles(ctx, bound, questions); err != nil {
 		return err
 	}
 	// The configuration may have been removed during the wait.
@@ -200,10 +200,10 @@ func (a *applier) store(ctx context.Context, w wanted, found live, p phase) erro
 	return err
 }
 
-// applier returns the applier of one call. serves tells that a server runs or starts in the same program.
+// applier returns the applier of one call. serves means that a server runs or starts in the same program.
 func (i *Installer) applier(serves bool) *applier {
 	shared := &i.installation
-	return &applier{installation: shared, stored: &store{installation: shared}, asker: asker{shared}, serves: serves}
+	return &applier{installation: shared, stored: &store{installation: shared}, checker: checker{shared}, serves: serves}
 }
 
 // If the program has no hooks of a kind any more, every webhook of that configuration is unwanted. Like other unwanted
@@ -225,7 +225,7 @@ func (a *applier) retire(ctx context.Context, w wanted) (bool, error) {
 	if w.sort == mutating {
 		return true, nil
 	}
-	return true, a.asker.settles(ctx, orderPatience, a.asker.gone()[1:])
+	return true, a.checker.settles(ctx, orderPatience, a.checker.gone()[1:])
 }
 
 // retireAll removes the unwanted webhooks after the others are enforced, the validating ones first.
@@ -242,7 +242,7 @@ func (a *applier) retireAll(ctx context.Context, patience time.Duration) error {
 		}
 		took, err := a.retire(ctx, w)
 		if errs = append(errs, err); took {
-			q := a.asker.gone()[n]
+			q := a.checker.gone()[n]
 			q.unsure = true
 			gone = append(gone, q)
 		}
@@ -252,7 +252,7 @@ func (a *applier) retireAll(ctx context.Context, patience time.Duration) error {
 	}
 	ctx, cancel := bounded(ctx, patience)
 	defer cancel()
-	return a.asker.await(ctx, gone)
+	return a.checker.await(ctx, gone)
 }
 
 // openOne sets Ignore on our webhooks in a configuration without hooks, because some replicas no longer serve

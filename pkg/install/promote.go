@@ -40,14 +40,14 @@ func (p *promoter) promote(ctx context.Context, patience time.Duration) error {
 	if err := p.apply(ctx); err != nil {
 		return err
 	}
-	if err := p.asker.awaitFor(ctx, patience, applied); err != nil {
+	if err := p.checker.awaitFor(ctx, patience, applied); err != nil {
 		return err
 	}
 	if err := p.failClosed(ctx, patience); err != nil {
 		return err
 	}
 	p.status.stored(false)
-	if err := p.asker.awaitFor(ctx, patience, promoted); err != nil {
+	if err := p.checker.awaitFor(ctx, patience, promoted); err != nil {
 		return err
 	}
 	return p.retireAll(ctx, patience)

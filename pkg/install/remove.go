@@ -20,7 +20,7 @@ func (i *Installer) Remove(ctx context.Context) error {
 	a.stored.takesNamespace = true
 	took, err := a.remove(ctx)
 	if err == nil {
-		err = a.asker.await(ctx, a.asker.gone())
+		err = a.checker.await(ctx, a.checker.gone())
 	}
 	namespace := namespaceProblem(i.o.namespace(), err)
 	if namespace != nil {
@@ -74,7 +74,7 @@ func (a *applier) takeAway(ctx context.Context, w wanted, another bool) error {
 			return fmt.Errorf("%s %s is there still%s: %w", kindOf[w.sort], w.name, found.kept(), context.Cause(ctx))
 		}
 	case another:
-		return a.asker.settles(ctx, orderPatience, a.asker.gone()[1:])
+		return a.checker.settles(ctx, orderPatience, a.checker.gone()[1:])
 	}
 	return nil
 }

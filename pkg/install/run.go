@@ -62,7 +62,7 @@ func (p *promoter) once(ctx context.Context) error {
 	if err := p.apply(ctx); err != nil {
 		return err
 	}
-	if err := p.asker.awaitFor(ctx, patience, applied); err != nil {
+	if err := p.checker.awaitFor(ctx, patience, applied); err != nil {
 		return err
 	}
 	return p.promote(ctx, patience)

@@ -22,18 +22,18 @@ type question struct {
 	unserved bool
 }
 
-// An asker finds out what the API server enforces, by marker requests.
-type asker struct{ *installation }
+// A checker finds out what the API server enforces, by marker requests.
+type checker struct{ *installation }
 
 // there returns the questions whether each wanted configuration is at a stage, and whether the others are gone. With
 // FailOpenFirst the others are removed later, so it does not ask about them.
-func (a asker) there(at stage) []question {
+func (c checker) there(at stage) []question {
 	var list []question
-	for n, q := range a.gone() {
-		switch w := a.wanted[n]; {
+	for n, q := range c.gone() {
+		switch w := c.wanted[n]; {
 		case w.object != nil:
 			list = append(list, question{sort: w.sort, stage: at, label: labelValue(w.sort, w.name, at, w.version), want: enforced})
-		case !a.o.FailOpenFirst:
+		case !c.o.FailOpenFirst:
 			q.unsure = true
 			list = append(list, q)
 		}
@@ -42,35 +42,35 @@ func (a asker) there(at stage) []question {
 }
 
 // gone returns the questions whether no version of the configurations is enforced.
-func (a asker) gone() []question {
+func (c checker) gone() []question {
 	var list []question
-	for _, w := range a.wanted {
+	for _, w := range c.wanted {
 		list = append(list, question{sort: w.sort, stage: installed, label: labelValue(w.sort, w.name, installed, ""), want: absent})
 	}
 	return list
 }
 
 // await asks until all answers were as expected for the required number of times in a row.
-func (a asker) await(ctx context.Context, questions []question) error {
-	pause, row, last := a.o.Interval, 0, errors.New("nothing was asked yet")
+func (c checker) await(ctx context.Context, questions []question) error {
+	pause, row, last := c.o.Interval, 0, errors.New("nothing was asked yet")
 	for {
-		seen := a.askAll(ctx, questions)
+		seen := c.checkAll(ctx, questions)
 		var final *hopelessError
 		switch {
 		case errors.As(seen, &final):
 			return final.error
 		case seen == nil:
-			if row++; row >= a.o.Confirmations {
-				a.status.waits(nil)
+			if row++; row >= c.o.Confirmations {
+				c.status.waits(nil)
 				return nil
 			}
-			pause = a.o.Interval
+			pause = c.o.Interval
 		case ctx.Err() == nil: // otherwise the error would only report the end of ctx
 			if withoutTime(seen) != withoutTime(last) {
-				a.logger.Info("waiting", "for", describe(questions), "seen", seen.Error())
+				c.logger.Info("waiting", "for", describe(questions), "seen", seen.Error())
 			}
-			a.status.waits(seen)
-			row, last, pause = 0, seen, min(pause*3/2, 20*a.o.Interval)
+			c.status.waits(seen)
+			row, last, pause = 0, seen, min(pause*3/2, 20*c.o.Interval)
 		}
 		if !sleep(ctx, pause) {
 			return fmt.Errorf("waiting until %s: %w; last seen: %w", describe(questions), context.Cause(ctx), last)
@@ -109,22 +109,22 @@ func describe(questions []question) string {
 // A hopelessError is an error that waiting cannot resolve.
 type hopelessError struct{ error }
 
-// askAll returns nil if all answers are as expected, and otherwise the reason.
-func (a asker) askAll(ctx context.Context, questions []question) error {
+// checkAll returns nil if all answers are as expected, and otherwise the reason.
+func (c checker) checkAll(ctx context.Context, questions []question) error {
 	var errs []error
 	for _, q := range questions {
-		errs = append(errs, a.askOne(ctx, q))
+		errs = append(errs, c.checkOne(ctx, q))
 	}
 	return errors.Join(errs...)
 }
 
-func (a asker) askOne(ctx context.Context, q question) error {
-	answer := a.cluster.ask(ctx, q.label)
-	if final := hopeless(a.o.namespace(), answer); final != nil {
+func (c checker) checkOne(ctx context.Context, q question) error {
+	answer := c.cluster.ask(ctx, q.label)
+	if final := hopeless(c.o.namespace(), answer); final != nil {
 		return &hopelessError{final}
 	}
-	kind := fmt.Sprintf("%s %s", kindOf[q.sort], a.o.Configuration.Name)
-	switch seen := look(markerName(a.o.Configuration.Name), answer); {
+	kind := fmt.Sprintf("%s %s", kindOf[q.sort], c.o.Configuration.Name)
+	switch seen := look(markerName(c.o.Configuration.Name), answer); {
 	case seen == q.want || seen == unclear && q.unsure || seen == unanswered && q.unserved:
 		return nil
 	case errors.Is(answer, errStripped):
@@ -175,15 +175,15 @@ func bounded(ctx context.Context, patience time.Duration) (context.Context, cont
 	return context.WithTimeoutCause(ctx, patience, errImpatient)
 }
 
-func (a asker) awaitFor(ctx context.Context, patience time.Duration, at stage) error {
+func (c checker) awaitFor(ctx context.Context, patience time.Duration, at stage) error {
 	ctx, cancel := bounded(ctx, patience)
 	defer cancel()
-	return a.await(ctx, a.there(at))
+	return c.await(ctx, c.there(at))
 }
 
 // known asks whether the API server knows a configuration, even if its calls fail.
-func (a asker) known(w wanted, at stage) []question {
-	for _, q := range a.there(at) {
+func (c checker) known(w wanted, at stage) []question {
+	for _, q := range c.there(at) {
 		if q.sort == w.sort {
 			q.unserved = true
 			return []question{q}
@@ -193,16 +193,16 @@ func (a asker) known(w wanted, at stage) []question {
 }
 
 // settles waits a bounded time for the expected answers. It fails only if ctx ends.
-func (a asker) settles(ctx context.Context, bound time.Duration, questions []question) error {
+func (c checker) settles(ctx context.Context, bound time.Duration, questions []question) error {
 	if deadline, ends := ctx.Deadline(); ends { // leave time for the other configuration
 		bound = min(bound, time.Until(deadline)/2)
 	}
 	within, cancel := bounded(ctx, max(bound, 1))
 	defer cancel()
-	err := a.await(within, questions)
+	err := c.await(within, questions)
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	a.logger.Info("going on without knowing that the API server knows", "because", err.Error())
+	c.logger.Info("going on without knowing that the API server knows", "because", err.Error())
 	return nil
 }

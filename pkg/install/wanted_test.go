@@ -194,7 +194,7 @@ func TestUntrusted(t *testing.T) {
 		want    []string
 	}{
 		{"nobody injects", nil, nil},
-		{"nobody saw to the marker: what else is there says nothing", map[string]string{"old.example.com": "eA=="}, nil},
+		{"no caBundle was injected into the marker, so others do not matter", map[string]string{"old.example.com": "eA=="}, nil},
 		{"a new one", map[string]string{"old.example.com": "eA==", marker: "eA=="}, []string{"new.example.com"}},
 		{"one of another time", map[string]string{"old.example.com": "eA==", "new.example.com": "eQ==", marker: "eA=="}, []string{"new.example.com"}},
 		{"all", map[string]string{"old.example.com": "eA==", "new.example.com": "eA==", marker: "eA=="}, nil},

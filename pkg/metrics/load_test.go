@@ -61,7 +61,7 @@ func TestRegisteringAServer(t *testing.T) {
 	if err := metrics.Server(twice, "hooks", idle); err != nil {
 		t.Fatal(err)
 	}
-	taken.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "admitkit_server_calls", Help: "Somebody else's."}))
+	taken.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "admitkit_server_calls", Help: "Of another package."}))
 	rows := []struct {
 		why  string
 		reg  prometheus.Registerer

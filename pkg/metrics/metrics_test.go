@@ -165,7 +165,7 @@ func TestLabelsAreBounded(t *testing.T) {
 func TestRegistering(t *testing.T) {
 	taken := func(name string) prometheus.Registerer {
 		reg := prometheus.NewRegistry()
-		reg.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: "Somebody else's."}))
+		reg.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: "Of another package."}))
 		return reg
 	}
 	twice := prometheus.NewRegistry()

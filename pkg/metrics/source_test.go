@@ -129,7 +129,7 @@ func TestRegisteringASource(t *testing.T) {
 	if err := metrics.Source(twice, "serving", &fixed{}); err != nil {
 		t.Fatal(err)
 	}
-	taken.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "admitkit_certificate_trusted", Help: "Somebody else's."}))
+	taken.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "admitkit_certificate_trusted", Help: "Of another package."}))
 	rows := []struct {
 		why    string
 		reg    prometheus.Registerer

@@ -123,7 +123,7 @@ var podRows = []podRow{
 		`[{"op":"move","from":"/spec/tolerations/1","path":"/spec/tolerations/0"},{"op":"add","path":"/spec/tolerations/0/effect","value":"NoExecute"}]`,
 	},
 	{
-		"port 53 twice: the merge key is not unique, the content tells them apart",
+		"port 53 twice: the merge key is not unique, but the other fields differ",
 		`{"spec":{"containers":[{"name":"a","ports":[{"containerPort":53,"protocol":"TCP"},{"containerPort":53,"protocol":"UDP"}]}]}}`,
 		func(p *corev1.Pod) { p.Spec.Containers[0].Ports = p.Spec.Containers[0].Ports[1:] },
 		`[{"op":"remove","path":"/spec/containers/0/ports/0"}]`,
@@ -385,6 +385,6 @@ func TestDiffOfProjections(t *testing.T) {
 	p, err := patch.Diff([]byte(raw), after)
 	var at *patch.Error
 	if !errors.Is(err, patch.ErrAlike) || !errors.As(err, &at) || at.Pointer != "/containers" || p != nil {
-		t.Errorf("got %s and %v, want an error: nothing tells which element went", p.AppendJSON(nil), err)
+		t.Errorf("got %s and %v, want an error: no key says which element was removed", p.AppendJSON(nil), err)
 	}
 }

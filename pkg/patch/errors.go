@@ -23,7 +23,7 @@ var ErrDuplicateName = jsondiff.ErrDuplicateName
 
 // ErrAlike is the cause of an [Error] about a list that lost one of several elements that are equal
 // to the Go type but differ in the document, so that it is not known which one was removed. A
-// projection avoids it by naming the field that tells the elements apart.
+// projection avoids it by naming the field that identifies the elements.
 var ErrAlike = jsondiff.ErrAlike
 
 // An Error says where a document could not be compared, or which place a patch does not find.

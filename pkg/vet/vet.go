@@ -21,7 +21,7 @@ import (
 )
 
 // Analyzer reports an error that a handler of package webhook returns and that was made without another error, by errors.New
-// or fmt.Errorf: it tells about the object, so it was most likely meant as a denial. It follows local
+// or fmt.Errorf: it describes the object, so it was most likely meant as a denial. It follows local
 // variables, and calls of functions of the same package. A comment //admitkit:failure on the line, or on the line above, accepts the
 // error.
 var Analyzer = &analysis.Analyzer{

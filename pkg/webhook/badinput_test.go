@@ -140,7 +140,7 @@ func TestABodyOverTheLimitIsNotReadToItsEnd(t *testing.T) {
 		length int64
 		most   int
 	}{
-		{"the length is not known: the first byte too many tells", -1, limit + 1},
+		{"the length is unknown, and the body is a byte too long", -1, limit + 1},
 		{"the length is known: nothing is read", limit + 1, 0},
 	} {
 		t.Run(row.reason, func(t *testing.T) {

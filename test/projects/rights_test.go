@@ -96,7 +96,7 @@ func (p *project) outlivesItsNamespace(t *testing.T, dir string) {
 	createPod := func() (string, error) {
 		return kubectl(t, dir, "create", "--dry-run=server", "-f", "samples/pods.yaml", "-n", "default")
 	}
-	eventually(t, "hooks that nobody serves block Pods", func() error {
+	eventually(t, "hooks without a server block Pods", func() error {
 		if out, err := createPod(); err == nil || !strings.Contains(out, "failed calling webhook") {
 			return fmt.Errorf("creating a Pod: %w, %s", err, out)
 		}

@@ -3,7 +3,7 @@
 // Package need skips or fails a test that needs an API server where there is none.
 //
 // `go test ./...` skips the tests that need an API server where none is built, and this package
-// fails with one line that tells how to build it. `make test` sets ADMITKIT_APISERVER=required:
+// fails with one line that says how to build it. `make test` sets ADMITKIT_APISERVER=required:
 // then such a test fails. `make quick` sets ADMITKIT_APISERVER=none: then such a test is skipped
 // even where an API server is built.
 package need

@@ -221,7 +221,7 @@ func (t *printer) example(rule string, e *Example, calls bool) {
 }
 
 // outcome describes the result of a call in an example of a rule. For a call that ended the request, the message of the API
-// server tells a denial from a failure.
+// server distinguishes a denial from a failure.
 func (e *Example) outcome(rule string, c ExampleCall) string {
 	switch {
 	case c.Mutated && (rule == noOp || rule == noOpReinvokes):

@@ -228,7 +228,7 @@ func (a *knownRequest) sent(o *objects.Object, as subresource) ([]byte, error) {
 		made["spec"] = map[string]any{"audiences": []any{}}
 	}
 	if a.made = true; as.kind != scaleKind {
-		a.notes = append(a.notes, fmt.Sprintf("webhooks are sent another kind, %s, of which only the name is known: -f with one tells all", as.kind.Kind))
+		a.notes = append(a.notes, fmt.Sprintf("webhooks are sent another kind, %s, of which only the name is known: pass an object of that kind with -f", as.kind.Kind))
 	}
 	return json.Marshal(made)
 }

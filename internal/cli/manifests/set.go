@@ -108,7 +108,7 @@ func (s *Set) v1beta1(mutating *admissionregistrationv1.MutatingWebhookConfigura
 func (s *Set) static(c webhook.ConfigurationOptions, serverDir string, mutating *admissionregistrationv1.MutatingWebhookConfiguration, validating *admissionregistrationv1.ValidatingWebhookConfiguration) error {
 	for _, w := range selected(mutating, validating) {
 		if w.coversConfigurations() {
-			s.note("%s will also be called for webhook configurations, because it is static: nobody can change them while it fails", w.name)
+			s.note("%s will also be called for webhook configurations, because it is static: while it fails, no client can change them", w.name)
 		}
 	}
 	mutating, validating, err := manifest.Static(mutating, validating)

@@ -53,7 +53,7 @@ type Finding struct {
 	Severity Severity
 	// Badge replaces the word for the severity, for example with "fails".
 	Badge string
-	// Title is a short heading. Summary tells what happened, Cause gives the likely cause, Fix says what
+	// Title is a short heading. Summary says what happened, Cause gives the likely cause, Fix says what
 	// to change. Empty fields are not shown.
 	Title, Summary, Cause, Fix string
 	// Changes are the differences between two objects that should be equal.

@@ -114,7 +114,7 @@ func podQOS(pod *corev1.Pod) corev1.PodQOSClass {
 	return corev1.PodQOSGuaranteed
 }
 
-// addCompute adds what counts for the class, and tells how many of that there are.
+// addCompute adds the resources that count for the class, and returns their number.
 func addCompute(sum, more corev1.ResourceList) int {
 	n := 0
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {

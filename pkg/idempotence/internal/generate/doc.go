@@ -13,9 +13,9 @@
 //	    nothing that the sample has. The names of the traits tell what the object shows, and
 //	    [Generator.Without] takes them away.
 //	  - [Schema.Unknown] sows fields that no type knows.
-//	  - [Generator.Places] are the lists and maps that a stranger could add to, and [Generator.Addition]
+//	  - [Generator.Places] are the lists and maps that another party could add to, and [Generator.Addition]
 //	    is what.
-//	  - [Schema.Keys] tells how the elements of a list are told apart.
+//	  - [Schema.Keys] returns how the elements of a list are identified.
 //
 // The package has rules for Pods, the kinds with a Pod template, and some other core kinds. The API server accepts their generated
 // objects, unless it requires a ServiceAccount that does not exist. Other built-in kinds need a sample, and only their metadata

@@ -37,7 +37,7 @@ func (l partsThere) check(c *Case) *Finding {
 	}
 	if problems := l.problems(c.Law, out.After); len(problems) > 0 {
 		v := l.refused(c, "if a part of the result exists already, ", problems, out)
-		// The API server tells a user whose own part conflicts with the webhook's, so nothing breaks silently.
+		// If a user's part conflicts with the webhook's, the API server rejects it, so the user sees the conflict.
 		v.Advice = v.Advice || l.mayBeInput(c, plain)
 		return v
 	}

@@ -15,7 +15,7 @@ import (
 // A Rival is another webhook or party that changes objects.
 type Rival struct {
 	name    string
-	unaware bool               // it knows nothing of the webhook, and nobody declared it
+	unaware bool               // a webhook of the harness that does not know the tested one, and is not declared
 	of      []*session.Webhook // the webhooks whose rival it is, or nil for all
 	// start returns the rival's call, with a fresh instance.
 	start func(t *Trial) func(*objects.Object) *session.Outcome

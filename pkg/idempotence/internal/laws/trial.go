@@ -26,7 +26,7 @@ type Options struct {
 	OldInstancesOnly, FirstVersionOnly, UsualEncodingOnly bool
 }
 
-// Inputs tells what the user has given.
+// Inputs returns the inputs of the user.
 type Inputs interface {
 	// Given reports whether a value comes from a sample or resembles a sample's, so that the webhook may be meant to change it.
 	Given(p tree.Path) bool
