@@ -11,14 +11,13 @@ package k8svalidation
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admitkit/admitkit/internal/k8svalidation/internal/defaults"
 )
 
 // Default sets the defaults that kube-apiserver sets when it decodes obj. It also makes the changes that the
@@ -31,41 +30,7 @@ func Default(obj runtime.Object) bool {
 	if m, _ := named(obj); m != nil && len(m.OwnerReferences) > 1 {
 		m.OwnerReferences = distinct(m.OwnerReferences)
 	}
-	switch o := obj.(type) {
-	case *corev1.Pod:
-		defaultPod(o)
-	case *appsv1.Deployment:
-		defaultDeployment(o)
-	case *appsv1.ReplicaSet:
-		defaultReplicaSet(o)
-	case *appsv1.StatefulSet:
-		defaultStatefulSet(o)
-	case *appsv1.DaemonSet:
-		defaultDaemonSet(o)
-	case *batchv1.Job:
-		defaultJob(o)
-	case *batchv1.CronJob:
-		defaultCronJob(o)
-	case *corev1.ReplicationController:
-		defaultReplicationController(o)
-	case *corev1.PodTemplate:
-		defaultTemplate(&o.Template)
-	case *corev1.Secret:
-		defaultSecret(o)
-	case *corev1.Service:
-		defaultService(o)
-	case *corev1.Namespace:
-		defaultNamespace(o)
-	case *corev1.PersistentVolumeClaim:
-		defaultClaim(o)
-	case *autoscalingv2.HorizontalPodAutoscaler:
-		defaultAutoscaler(o)
-	case *corev1.ConfigMap, *corev1.ServiceAccount, *networkingv1.Ingress, *policyv1.PodDisruptionBudget:
-		// no defaults that an encoded object would show
-	default:
-		return false
-	}
-	return true
+	return defaults.Set(obj)
 }
 
 // Validate returns the errors for which kube-apiserver would reject the creation of obj. The paths are those of the

@@ -109,28 +109,6 @@ func TestDefaultLeavesSharedMapsAlone(t *testing.T) {
 	}
 }
 
-func TestPullPolicy(t *testing.T) {
-	digest := "@sha256:" + strings.Repeat("0a", 32)
-	for policy, images := range map[corev1.PullPolicy][]string{
-		corev1.PullAlways: {
-			"web", "web:latest", "a/b/web", "host:5000/web", "localhost/web", "HOST/web", "host.example.com/a/web:latest", "[::1]:5000/web",
-			"web:latest" + digest, "a__b/c--d", "index.docker.io/web",
-		},
-		corev1.PullIfNotPresent: {
-			"web:v1", "web" + digest, "web:v1" + digest, "host:5000/web:v1", "web:LATEST", "",
-			// These are not image names, so they have no tag.
-			"Web", "web:", "/web", "web/", "a//b", "we b", "a___b", ".a", "web:latest@sha256:00", "host:x/web", strings.Repeat("a0", 32),
-			strings.Repeat("a", 256), "localhost/Web", "-a/b.c/web",
-		},
-	} {
-		for _, image := range images {
-			if got := pullPolicy(image); got != policy {
-				t.Errorf("%q: %s, want %s", image, got, policy)
-			}
-		}
-	}
-}
-
 func TestSeen(t *testing.T) {
 	var s seen[int]
 	for i := range 3 * fewKeys {

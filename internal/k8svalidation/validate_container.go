@@ -3,12 +3,15 @@
 package k8svalidation
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admitkit/admitkit/internal/k8svalidation/internal/defaults"
 )
 
 const notWithoutRestart = "may not be set for init containers without restartPolicy=Always"
@@ -31,7 +34,7 @@ func (p *podCheck) checkContainers() {
 		c := containerCheck{p, at.Index(i), &spec.InitContainers[i]}
 		c.check()
 		c.hostPorts(new(seen[string]))
-		if isSidecar(c.container) {
+		if defaults.IsSidecar(c.container) {
 			c.serving()
 		} else {
 			c.notServing(notWithoutRestart)
@@ -156,8 +159,7 @@ func (p *containerCheck) hostPorts(taken *seen[string]) {
 		if port.HostPort == 0 {
 			continue
 		}
-		protocol := port.Protocol
-		fill(&protocol, corev1.ProtocolTCP)
+		protocol := cmp.Or(port.Protocol, corev1.ProtocolTCP)
 		key := string(protocol) + "/" + port.HostIP + "/" + strconv.Itoa(int(port.HostPort))
 		if !taken.add(key) {
 			p.duplicate(p.path.Child("ports").Index(i).Child("hostPort"), key)

@@ -3,6 +3,7 @@
 package k8svalidation
 
 import (
+	"cmp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,8 +59,7 @@ func checkServicePorts(c *checker, spec *corev1.ServiceSpec) {
 		if target := port.TargetPort; target != intstr.FromInt32(0) && target != intstr.FromString("") {
 			c.port(at.Child("targetPort"), target)
 		}
-		protocol := port.Protocol
-		fill(&protocol, corev1.ProtocolTCP)
+		protocol := cmp.Or(port.Protocol, corev1.ProtocolTCP)
 		if !numbers.add(number{protocol, port.Port}) {
 			c.duplicate(at, port.Port)
 		}

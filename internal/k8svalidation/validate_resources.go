@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admitkit/admitkit/internal/k8svalidation/internal/defaults"
 )
 
 const quotaPrefix = "requests."
@@ -42,7 +44,7 @@ func (p *containerCheck) containerResources(at *field.Path, r *corev1.ResourceRe
 func (c *checker) requirements(at *field.Path, r *corev1.ResourceRequirements, badName func(string) []string) {
 	pages, base := false, false
 	note := func(name corev1.ResourceName) {
-		pages = pages || isHugePages(name)
+		pages = pages || defaults.IsHugePages(name)
 		base = base || name == corev1.ResourceCPU || name == corev1.ResourceMemory
 	}
 	for name, q := range r.Limits {
@@ -53,7 +55,7 @@ func (c *checker) requirements(at *field.Path, r *corev1.ResourceRequirements, b
 		note(name)
 		c.resource(at, "requests", name, q, badName)
 		limit, limited := r.Limits[name]
-		flexible := isNative(name) && !isHugePages(name)
+		flexible := isNative(name) && !defaults.IsHugePages(name)
 		switch {
 		case !limited && !flexible:
 			c.required(at.Child("limits"), "Limit must be set for non overcommitable resources")
@@ -78,7 +80,7 @@ func (c *checker) resource(at *field.Path, child string, name corev1.ResourceNam
 	if isExtended(string(name)) && q.MilliValue()%1000 != 0 {
 		c.invalid(at.Child(child).Key(string(name)), q.String(), "must be an integer")
 	}
-	if isHugePages(name) && !isWholePages(name, q) {
+	if defaults.IsHugePages(name) && !isWholePages(name, q) {
 		c.invalid(at.Child(child).Key(string(name)), q.String(), fmt.Sprintf("%s is not positive integer multiple of %s", q.String(), name))
 	}
 }
@@ -106,7 +108,7 @@ func badContainerResource(name string) []string {
 	if bad := badLabelKey(name); bad != nil {
 		return bad
 	}
-	if !strings.Contains(name, "/") && !isHugePages(corev1.ResourceName(name)) {
+	if !strings.Contains(name, "/") && !defaults.IsHugePages(corev1.ResourceName(name)) {
 		return []string{"must be a standard resource for containers"}
 	}
 	if !isNative(corev1.ResourceName(name)) && !isExtended(name) {
@@ -120,7 +122,7 @@ func badPodResource(name string) []string {
 	case corev1.ResourceCPU, corev1.ResourceMemory:
 		return nil
 	}
-	if isHugePages(corev1.ResourceName(name)) {
+	if defaults.IsHugePages(corev1.ResourceName(name)) {
 		return validation.IsQualifiedName(name)
 	}
 	return []string{"is not supported for a pod as a whole"}
@@ -140,7 +142,7 @@ func (p *podCheck) checkPodResources() {
 		p.forbidden(at.Child("claims"), "claims may not be set for Resources at pod-level")
 	}
 	p.requirements(at, r, badPodResource)
-	for name, total := range aggregate(p.spec, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests }) {
+	for name, total := range defaults.Aggregate(p.spec, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests }) {
 		if request, ok := r.Requests[name]; ok && total.Cmp(request) > 0 {
 			p.invalid(at.Child("requests").Key(string(name)), request.String(), "must be greater than or equal to aggregate container requests of "+total.String())
 		}

@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admitkit/admitkit/internal/k8svalidation/internal/defaults"
 )
 
 func (p *podCheck) checkVolumes() {
@@ -44,7 +46,7 @@ type volumeCheck struct {
 // check checks the source of the volume. Without a source it becomes an emptyDir.
 func (p *volumeCheck) check() {
 	at, v := p.path, p.volume
-	if sources(&v.VolumeSource) > 1 {
+	if defaults.VolumeSources(&v.VolumeSource) > 1 {
 		for _, name := range sourceNames(&v.VolumeSource)[1:] {
 			p.forbidden(at.Child(name), "may not specify more than 1 volume type")
 		}

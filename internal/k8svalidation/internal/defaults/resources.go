@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package k8svalidation
+package defaults
 
 import (
 	"strings"
@@ -16,27 +16,28 @@ func defaultPodResources(spec *corev1.PodSpec) {
 	if r == nil || len(r.Limits) == 0 && len(r.Requests) == 0 {
 		return
 	}
-	for name, limit := range aggregate(spec, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits }) {
-		if _, requested := r.Requests[name]; isHugePages(name) && !requested {
+	for name, limit := range Aggregate(spec, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits }) {
+		if _, requested := r.Requests[name]; IsHugePages(name) && !requested {
 			addMissing(&r.Limits, name, limit)
 		}
 	}
 	if len(r.Limits) == 0 {
 		return
 	}
-	for name, request := range aggregate(spec, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests }) {
+	for name, request := range Aggregate(spec, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests }) {
 		if name == corev1.ResourceCPU || name == corev1.ResourceMemory {
 			addMissing(&r.Requests, name, request)
 		}
 	}
 	for name, limit := range r.Limits {
-		if name == corev1.ResourceCPU || name == corev1.ResourceMemory || isHugePages(name) {
+		if name == corev1.ResourceCPU || name == corev1.ResourceMemory || IsHugePages(name) {
 			addMissing(&r.Requests, name, limit)
 		}
 	}
 }
 
-func isHugePages(name corev1.ResourceName) bool {
+// IsHugePages reports whether a resource is huge pages of some size.
+func IsHugePages(name corev1.ResourceName) bool {
 	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
@@ -50,16 +51,16 @@ func addMissing(list *corev1.ResourceList, name corev1.ResourceName, q resource.
 	(*list)[name] = q.DeepCopy()
 }
 
-// aggregate returns the highest total of the containers' resources. It is the larger of two sums:
+// Aggregate returns the highest total of the containers' resources. It is the larger of two sums:
 // regular containers plus sidecars, or one init container plus the sidecars started before it.
-func aggregate(spec *corev1.PodSpec, of func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
+func Aggregate(spec *corev1.PodSpec, of func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
 	total, sidecars, start := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range spec.Containers {
 		addAll(total, of(&spec.Containers[i]))
 	}
 	for i := range spec.InitContainers {
 		c := &spec.InitContainers[i]
-		if isSidecar(c) {
+		if IsSidecar(c) {
 			addAll(total, of(c))
 			addAll(sidecars, of(c))
 			raise(start, sidecars)
@@ -74,7 +75,8 @@ func aggregate(spec *corev1.PodSpec, of func(*corev1.Container) corev1.ResourceL
 	return total
 }
 
-func isSidecar(c *corev1.Container) bool {
+// IsSidecar reports whether an init container keeps running beside the regular containers.
+func IsSidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package k8svalidation
+package defaults
 
 import (
 	"reflect"
@@ -13,9 +13,9 @@ const (
 	defaultTokenSeconds = int64(60 * 60)
 )
 
-// sources counts the volume types that are set. A valid volume has one. Types that a newer library
+// VolumeSources counts the volume types that are set. A valid volume has one. Types that a newer library
 // adds count, too.
-func sources(source *corev1.VolumeSource) int {
+func VolumeSources(source *corev1.VolumeSource) int {
 	n := 0
 	v := reflect.ValueOf(source).Elem()
 	for i := range v.NumField() {
@@ -27,7 +27,7 @@ func sources(source *corev1.VolumeSource) int {
 }
 
 func defaultVolume(v *corev1.Volume) {
-	if sources(&v.VolumeSource) == 0 {
+	if VolumeSources(&v.VolumeSource) == 0 {
 		v.EmptyDir = &corev1.EmptyDirVolumeSource{}
 	}
 	if v.Secret != nil {
