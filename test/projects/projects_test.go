@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -225,6 +226,10 @@ func run(m *testing.M) (int, error) {
 	return m.Run(), nil
 }
 
+// registering is locked while a project registers hooks on the shared API server, because hooks without a
+// server block the objects of other projects.
+var registering sync.RWMutex
+
 // TestProjects tests each project, at most two at the same time.
 func TestProjects(t *testing.T) {
 	free := make(chan struct{}, 2)
@@ -305,6 +310,8 @@ func (p *project) grows(t *testing.T, dir string) {
 // applies checks that a real API server accepts all manifests, and that it accepts the Pods under the
 // restricted Pod Security Standard.
 func (p *project) applies(t *testing.T, dir string) {
+	registering.RLock()
+	defer registering.RUnlock()
 	for _, args := range [][]string{{"create", "namespace", p.name}, {"label", "namespace", p.name, "pod-security.kubernetes.io/enforce=restricted"}} {
 		if _, err := kubectl(t, dir, args...); err != nil {
 			t.Fatal(err)

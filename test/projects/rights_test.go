@@ -23,6 +23,8 @@ import (
 // program stores its CA, registers its hooks, and removes them. The hooks are not called, because there is
 // no Service network.
 func (p *project) install(t *testing.T, dir string) {
+	registering.Lock()
+	defer registering.Unlock()
 	for _, folder := range p.deploy {
 		if _, err := kubectl(t, dir, "apply", "--server-side", "-k", folder); err != nil {
 			t.Fatal(err)
@@ -82,6 +84,8 @@ contexts:
 // outlivesItsNamespace deletes the namespace first, which removes everything that serves the hooks. Pods can be created
 // again soon, because the configurations are deleted with the namespace.
 func (p *project) outlivesItsNamespace(t *testing.T, dir string) {
+	registering.Lock()
+	defer registering.Unlock()
 	for _, folder := range p.deploy[:1] {
 		if _, err := kubectl(t, dir, "apply", "--server-side", "-k", folder); err != nil {
 			t.Fatal(err)
