@@ -196,7 +196,7 @@ func verifyFlags(c *cobra.Command, o *verify.Options) {
 	_ = c.MarkFlagDirname("hook")
 	laws := make([]string, len(idempotence.Laws))
 	for i, law := range idempotence.Laws {
-		laws[i] = string(law) + "\t" + law.Statement()
+		laws[i] = string(law) + "\t" + law.Title() + ": " + law.Statement()
 	}
 	for _, name := range []string{"law", "without"} {
 		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(laws, cobra.ShellCompDirectiveNoFileComp))

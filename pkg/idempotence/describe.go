@@ -13,6 +13,7 @@ type explanation struct {
 // A description is what a report says about a law. The explanation of a failure mode overrides that of the
 // law, field by field.
 type description struct {
+	name      string
 	statement string
 	explanation
 	modes map[FailureMode]explanation
@@ -44,6 +45,9 @@ func explain(law Law, mode FailureMode) explanation {
 	return e
 }
 
+// Title returns the law's name and number, such as "late additions (L4b)". Reports use it.
+func (l Law) Title() string { return descriptions[l].name + " (" + string(l) + ")" }
+
 // Statement returns what the law demands, in a sentence.
 func (l Law) Statement() string { return descriptions[l].statement }
 
@@ -72,6 +76,7 @@ var descriptions = map[Law]description{
 }
 
 var lawL1 = description{
+	name:      "second call",
 	statement: "the second call changes nothing, and the result is valid",
 	explanation: explanation{
 		requests: []string{"the object", "the result of the first call"},
@@ -100,6 +105,7 @@ var lawL1 = description{
 }
 
 var lawL2 = description{
+	name:      "own output",
 	statement: "an object that is allowed once is allowed again, and no valid object makes the webhook fail",
 	explanation: explanation{
 		requests: []string{"the object", "the result of the first call"},
@@ -121,6 +127,7 @@ var lawL2 = description{
 }
 
 var lawL3 = description{
+	name:      "same request",
 	statement: "the same request makes the same object",
 	explanation: explanation{
 		requests: []string{"the object", "the same object again"},
@@ -142,6 +149,7 @@ var lawL3 = description{
 }
 
 var lawL4a = description{
+	name:      "edited parts",
 	statement: "after an edit by another party, the next call gives a valid object that further calls do not change",
 	explanation: explanation{
 		requests: []string{"the object", "the result, edited by another party", "the result of that call"},
@@ -180,6 +188,7 @@ var lawL4a = description{
 }
 
 var lawL4b = description{
+	name:      "late additions",
 	statement: "an addition between two calls is treated like an addition before the first call",
 	explanation: explanation{
 		requests: []string{"the object", "the result, with the addition", "the object with the addition from the start", "the result of that call"},
@@ -199,6 +208,7 @@ var lawL4b = description{
 }
 
 var lawL5 = description{
+	name:      "existing parts",
 	statement: "existing parts, and similar ones, are completed and lose nothing",
 	explanation: explanation{
 		requests: []string{"the object with the part", "the result of the first call"},
@@ -247,6 +257,7 @@ var lawL5 = description{
 }
 
 var lawL6 = description{
+	name:      "updates",
 	statement: "an update of an older object, a deletion, and the same manifest again are not blocked or changed",
 	explanation: explanation{
 		requests: []string{"the object", "the manifest applied again"},
@@ -278,6 +289,7 @@ var lawL6 = description{
 }
 
 var lawL7 = description{
+	name:      "dry runs",
 	statement: "a dry run gives the same answer and has no effect",
 	explanation: explanation{
 		requests: []string{"the object", "the same in, or after, a dry run"},
@@ -294,6 +306,7 @@ var lawL7 = description{
 }
 
 var lawL8 = description{
+	name:      "reviews and encodings",
 	statement: "every review version and encoding gets the same decision in a correct envelope",
 	explanation: explanation{
 		requests: []string{"the object", "an equivalent request"},
@@ -318,6 +331,7 @@ var lawL8 = description{
 }
 
 var lawL9 = description{
+	name:      "unknown fields",
 	statement: "fields that the webhook does not know stay in their place",
 	explanation: explanation{
 		requests: []string{"the object with fields of a newer API"},
@@ -337,6 +351,7 @@ var lawL9 = description{
 }
 
 var lawL10 = description{
+	name:      "minimal patches",
 	statement: "the patch applies to the object that was sent, and touches only what has to change",
 	explanation: explanation{
 		requests: []string{"the object", "the result of the first call"},
@@ -369,6 +384,7 @@ var lawL10 = description{
 }
 
 var lawL11 = description{
+	name:      "webhook order",
 	statement: "with another webhook, the result does not depend on who is called first",
 	explanation: explanation{
 		requests: []string{"this webhook first", "then the other", "the other webhook first", "then this one"},
@@ -379,6 +395,7 @@ var lawL11 = description{
 }
 
 var lawL12 = description{
+	name:      "final state",
 	statement: "with another webhook, the object reaches a state that neither changes",
 	explanation: explanation{
 		requests: []string{"this webhook", "then the other", "this webhook again", "then the other again"},

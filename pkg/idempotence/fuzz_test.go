@@ -42,7 +42,7 @@ func TestFuzzTargetsFail(t *testing.T) {
 		return string(out), err
 	}
 	out, err := run("-test.run", "^FuzzHook$/^seed#0$")
-	if err == nil || !strings.Contains(out, "L1 FAILS") || !strings.Contains(out, "spec.containers[name=agent#2] is added") {
+	if err == nil || !strings.Contains(out, "FAILS  second call (L1)") || !strings.Contains(out, "spec.containers[name=agent#2] is added") {
 		t.Fatalf("%v: no report in\n%s", err, out)
 	}
 	out, err = run("-test.run", "^$", "-test.fuzz", "^FuzzHook$", "-test.fuzzcachedir", t.TempDir(), "-test.fuzztime", "100x", "-test.fuzzminimizetime", "1x", "-test.parallel", "1")

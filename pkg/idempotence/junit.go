@@ -29,7 +29,7 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 }
 
 func (r *Report) junitCase(l LawResult) junit.Case {
-	c := junit.Case{Class: strings.Join(r.Webhooks, ", ") + " " + l.Kind, Name: string(l.Law) + " " + l.Law.Statement()}
+	c := junit.Case{Class: strings.Join(r.Webhooks, ", ") + " " + l.Kind, Name: l.Law.Title() + ": " + l.Law.Statement()}
 	switch l.Verdict {
 	case Inconclusive:
 		c.Skipped = &junit.Skipped{Message: "inconclusive: " + r.reasonText(l.Reason)}

@@ -138,7 +138,7 @@ func (r Reason) ofRun(all Hints, hint string) string {
 	case ReasonSamplesNeeded:
 		return r.Kind + ": " + r.because(all) + ": " + hint
 	case ReasonLawUndecided:
-		return fmt.Sprintf("%s: %s: %s", r.Kind, r.Law, r.because(all))
+		return fmt.Sprintf("%s: %s: %s", r.Kind, r.Law.Title(), r.because(all))
 	case ReasonSubresourcesOnly:
 		return "its rules name only subresources (" + strings.Join(r.Names, ", ") + "), for which the harness generates no objects"
 	case ReasonNoAnswer:
@@ -172,7 +172,7 @@ func (r Reason) ofStoredCase(all Hints, hint string) string {
 	case ReasonTimeGapsMissing:
 		return "it was found with Options.TimeGaps: " + hint
 	case ReasonLawNotApplied:
-		return fmt.Sprintf("%s no longer applies (%s): %s", r.Law, r.because(all), hint)
+		return fmt.Sprintf("%s no longer applies: %s: %s", r.Law.Title(), r.because(all), hint)
 	case ReasonEditGone:
 		return "what it edits is no longer there, or the webhook is not called for it"
 	}
@@ -193,13 +193,33 @@ func (r Reason) ofNote(all Hints, hint string) string {
 	case ReasonLawMayBeUnsure:
 		return fmt.Sprintf("%s is inconclusive (%s), which is allowed: %s", r.Kind, r.because(all), r.Detail)
 	case ReasonExceptionUnused:
-		return "the exception for " + strings.TrimSpace(r.Path+" "+string(r.Law)) + " was not needed, because nothing there breaks a law: " + hint
+		return "the exception for " + exempted(r.Path, r.Law) + " was not needed, because nothing there breaks a law: " + hint
 	case ReasonCallsRepeated:
 		text := textutil.Count(r.Count, "call") + " had to be repeated, because the connection broke"
 		if len(r.Names) > 0 {
-			text += ": see " + strings.Join(r.Names, ", ")
+			text += ": see " + strings.Join(titles(r.Names), ", ")
 		}
 		return text
 	}
 	return string(r.Code)
+}
+
+// titles returns the titles of laws.
+func titles(laws []string) []string {
+	var all []string
+	for _, law := range laws {
+		all = append(all, Law(law).Title())
+	}
+	return all
+}
+
+// exempted names the path and the law of an exception, either of which may be empty.
+func exempted(path string, law Law) string {
+	switch {
+	case law == "":
+		return path
+	case path == "":
+		return law.Title()
+	}
+	return path + ", " + law.Title()
 }

@@ -26,7 +26,7 @@ func (r *Report) WriteText(w io.Writer, colour bool) error {
 	p.laws(r)
 	p.count(r)
 	for _, e := range r.Exceptions {
-		p.hanging("excepted: ", strings.TrimSpace(fmt.Sprintf("%s %s", e.Path, e.Law))+": "+e.Reason)
+		p.hanging("excepted: ", exempted(e.Path, e.Law)+": "+e.Reason)
 	}
 	for _, note := range r.Notes {
 		p.hanging(p.paint(yellow, "note: "), r.Text(note))
@@ -83,7 +83,8 @@ func (p *printer) finding(v *Violation) {
 	if v.Verdict == Advice {
 		colour = yellow
 	}
-	p.printf("%s  %s\n", p.paint(colour, string(v.Law)+" "+headings[v.Verdict]), p.paint(bold, v.Law.Statement()))
+	p.printf("%s  %s\n", p.paint(colour, headings[v.Verdict]), p.paint(bold, v.Law.Title()))
+	p.hanging("  Law:    ", v.Law.Statement())
 	p.hanging("  Found:  ", v.Summary)
 	p.hanging("  Cause:  ", v.Cause)
 	p.hanging("  Fix:    ", v.Fix)

@@ -113,13 +113,13 @@ func (r *Report) linesOf(kind string, verdict Verdict) (lines []string) {
 		if _, known := laws[reason]; !known {
 			reasons = append(reasons, reason)
 		}
-		laws[reason] += " " + string(l.Law)
+		laws[reason] += ", " + l.Law.Title()
 	}
 	slices.SortStableFunc(reasons, func(a, b string) int { return min(len(a), 1) - min(len(b), 1) }) // those without one first
 	for _, reason := range reasons {
-		line := laws[reason][1:]
+		line := laws[reason][2:]
 		if reason != "" {
-			line += " (" + reason + ")"
+			line += ": " + reason
 		}
 		lines = append(lines, line)
 	}
@@ -137,11 +137,11 @@ func (p *printer) replays(r *Report) {
 	for _, c := range r.Replayed {
 		switch c.Verdict {
 		case Passes:
-			passes := ") passes now; each run checks it again until you remove it"
+			passes := " passes now; each run checks it again until you remove it"
 			if c.Reason != nil {
-				passes = ") can no longer be checked: " + r.Text(*c.Reason) + "; remove it"
+				passes = " can no longer be checked: " + r.Text(*c.Reason) + "; remove it"
 			}
-			p.hanging(p.paint(green, "mended: "), c.File+" ("+string(c.Law)+passes)
+			p.hanging(p.paint(green, "mended: "), c.File+", "+c.Law.Title()+","+passes)
 		case Inconclusive:
 			p.hanging(p.paint(yellow, "not replayed: "), c.File+": "+r.reasonText(c.Reason))
 		}
@@ -184,7 +184,7 @@ func (p *printer) whereToBegin(r *Report) {
 		if slices.ContainsFunc(r.Findings, func(v *Violation) bool {
 			return v.Law == b.law && (b.mode == "" || v.FailureMode == b.mode) && v.Verdict != Advice
 		}) {
-			p.hanging("", "One mistake often fails several laws: fix "+string(b.law)+" first ("+b.why+"), and run again.")
+			p.hanging("", "One mistake often fails several laws: start with "+b.law.Title()+" ("+b.why+"), and run again.")
 			p.printf("\n")
 			return
 		}
@@ -212,9 +212,9 @@ func (p *printer) passes(r *Report) {
 		}
 		switch {
 		case kept && (partly || tooLittle):
-			unknown = append(unknown, "part of "+string(law))
+			unknown = append(unknown, "part of "+law.Title())
 		case tooLittle:
-			unknown = append(unknown, string(law))
+			unknown = append(unknown, law.Title())
 		}
 		if kept {
 			n++

@@ -132,7 +132,7 @@ func proves(text []byte, webhook string) (exceptions []string, err error) {
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		for _, law := range needed {
 			if why := unproven(report.Laws, law, kind); why != "" {
-				return nil, fmt.Errorf("does not show that %s passes for %s: %s", law, kind, why)
+				return nil, fmt.Errorf("does not show that %s passes for %s: %s", law.Title(), kind, why)
 			}
 		}
 	}

@@ -43,7 +43,7 @@ type Finding struct {
 	// ID is the target of links (Cell.To) and unique on the page. It is not shown. A Finding without
 	// links needs no ID.
 	ID string
-	// Law is the short name of the failed law or rule, such as "L4b" or "no-op-patch". The page filters
+	// Law is the short name of the failed law or rule, such as "late additions (L4b)" or "no-op-patch". The page filters
 	// findings by it. LawText is the statement of the law.
 	Law, LawText string
 	// Webhooks are the webhooks concerned. The page filters findings by them.

@@ -62,7 +62,7 @@ func lawsStatus(r *idempotence.Report) (Status, string) {
 	var failed []string
 	advice := 0
 	for _, v := range r.Findings {
-		switch law := string(v.Law); {
+		switch law := v.Law.Title(); {
 		case v.Verdict == idempotence.Advice:
 			advice++
 		case !slices.Contains(failed, law):
@@ -90,10 +90,10 @@ func findingID(i int) string { return "finding-" + strconv.Itoa(i+1) }
 func lawFinding(r *idempotence.Report, i int, v *idempotence.Violation) Finding {
 	f := Finding{
 		ID:      findingID(i),
-		Law:     string(v.Law),
+		Law:     v.Law.Title(),
 		Kind:    v.Kind,
 		Badge:   lawBadges[v.Verdict],
-		Title:   string(v.Law) + ": " + v.Law.Statement(),
+		Title:   v.Law.Title() + ": " + v.Law.Statement(),
 		Summary: v.Summary,
 		Cause:   v.Cause,
 		Fix:     v.Fix,
@@ -203,7 +203,7 @@ func lawTable(r *idempotence.Report) Table {
 			to = findingID(i)
 		}
 		t.Rows = append(t.Rows, []Cell{
-			{Text: l.Kind}, {Text: string(l.Law)}, {Text: string(l.Verdict), To: to, Tone: lawTones[l.Verdict]},
+			{Text: l.Kind}, {Text: l.Law.Title()}, {Text: string(l.Verdict), To: to, Tone: lawTones[l.Verdict]},
 			{Text: strconv.Itoa(l.Cases)}, {Text: l.Law.Statement()}, {Text: reasonText(r, l.Reason)},
 		})
 	}
@@ -222,9 +222,9 @@ var lawTones = map[idempotence.Verdict]Tone{
 func exceptionTable(list []idempotence.Exception) Table {
 	t := Table{Title: "Exceptions", Text: "Changes that are declared as intended.", Columns: []Column{{Name: "Path"}, {Name: "Law"}, {Name: "Reason"}}}
 	for _, e := range list {
-		law := string(e.Law)
-		if law == "" {
-			law = "all"
+		law := "all"
+		if e.Law != "" {
+			law = e.Law.Title()
 		}
 		t.Rows = append(t.Rows, []Cell{{Text: e.Path}, {Text: law}, {Text: e.Reason}})
 	}
@@ -234,7 +234,7 @@ func exceptionTable(list []idempotence.Exception) Table {
 func replayTable(r *idempotence.Report) Table {
 	t := Table{Title: "Stored cases", Columns: []Column{{Name: "File"}, {Name: "Law"}, {Name: "Verdict"}, {Name: "Reason"}}}
 	for _, c := range r.Replayed {
-		t.Rows = append(t.Rows, []Cell{{Text: c.File}, {Text: string(c.Law)}, {Text: string(c.Verdict), Tone: lawTones[c.Verdict]}, {Text: reasonText(r, c.Reason)}})
+		t.Rows = append(t.Rows, []Cell{{Text: c.File}, {Text: c.Law.Title()}, {Text: string(c.Verdict), Tone: lawTones[c.Verdict]}, {Text: reasonText(r, c.Reason)}})
 	}
 	return t
 }

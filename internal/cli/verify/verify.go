@@ -129,7 +129,7 @@ func (r *runner) run(ctx context.Context) (*idempotence.Report, error) {
 	defer disconnect()
 	progress := r.screen.Progress()
 	options.APIServer, options.Progress = server, func(at idempotence.Step) {
-		progress.Part(int64(at.Object), int64(at.Objects), "%s %s, %d calls", at.Kind, at.Law, at.Calls)
+		progress.Part(int64(at.Object), int64(at.Objects), "%s %s, %d calls", at.Kind, at.Law.Title(), at.Calls)
 	}
 	report, err := idempotence.Run(ctx, subject, options)
 	progress.Done()

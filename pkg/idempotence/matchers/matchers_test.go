@@ -55,7 +55,7 @@ func TestFailureMessages(t *testing.T) {
 		"broken": {func() {
 			g.Expect(labels(grows)).To(matchers.BeIdempotent(idempotence.Options{Objects: 5, Store: t.TempDir()}))
 		},
-			[]string{"Expected labels.example.com to be idempotent", "L1 FAILS", "metadata.labels.tier", "Again:  idempotence.Options{Replay: ", filepath.Join("labels.example.com", "L1-")}},
+			[]string{"Expected labels.example.com to be idempotent", "FAILS  second call (L1)", "metadata.labels.tier", "Again:  idempotence.Options{Replay: ", filepath.Join("labels.example.com", "L1-")}},
 		"correct": {func() { g.Expect(labels(fixed)).NotTo(matchers.BeIdempotent(idempotence.Options{Objects: 5})) },
 			[]string{"Expected labels.example.com not to be idempotent", "passes"}},
 		"changes nothing": {func() {

@@ -5,6 +5,7 @@ package defaults
 import (
 	"regexp"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -30,21 +31,26 @@ const (
 	hostName       = `(?:` + hostPart + `(?:\.` + hostPart + `)*|\[(?:[a-fA-F0-9:]+)\])(?::[0-9]+)?`
 )
 
+// The patterns are compiled when the first image is read, because most commands read none.
 var (
-	hostPattern      = regexp.MustCompile(`^` + hostName + `$`)
-	remainderPattern = regexp.MustCompile(`^(` + repositoryPart + `(?:/` + repositoryPart + `)*)(?::\w[\w.-]{0,127})?` +
-		`(?:@(?:sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}))?$`)
-	identifierPattern = regexp.MustCompile(`^[a-f0-9]{64}$`)
+	hostPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^` + hostName + `$`) })
+
+	remainderPattern = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(` + repositoryPart + `(?:/` + repositoryPart + `)*)(?::\w[\w.-]{0,127})?` +
+			`(?:@(?:sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}))?$`)
+	})
+
+	identifierPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-f0-9]{64}$`) })
 )
 
 // isReference reports whether image is a valid reference by the grammar of the OCI distribution.
 func isReference(image string) bool {
-	if identifierPattern.MatchString(image) {
+	if identifierPattern().MatchString(image) {
 		return false
 	}
 	host, remainder := splitHost(image)
-	found := remainderPattern.FindStringSubmatch(remainder)
-	return found != nil && len(host)+1+len(found[1]) <= maxRepository && hostPattern.MatchString(host)
+	found := remainderPattern().FindStringSubmatch(remainder)
+	return found != nil && len(host)+1+len(found[1]) <= maxRepository && hostPattern().MatchString(host)
 }
 
 // splitHost splits off the first part of a name if it looks like a host.
