@@ -11,24 +11,26 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/admitkit/admitkit/internal/apiserver/build"
 	"github.com/admitkit/admitkit/internal/cli/screen"
 )
 
 // versions holds the versions of this program and of its dependencies.
 type versions struct {
 	Admitkit   string `json:"admitkit"`
-	Kubernetes string `json:"kubernetes"` // version of k8s.io/api
+	Kubernetes string `json:"kubernetes"` // version of the API server that the rules are from, and that admitkit builds
+	Libraries  string `json:"libraries"`  // version of k8s.io/api
 	Go         string `json:"go"`
 	Platform   string `json:"platform"`
 }
 
 func currentVersions() versions {
-	v := versions{"unknown", "unknown", runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+	v := versions{"unknown", build.Version(), "unknown", runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		v.Admitkit = info.Main.Version
 		for _, m := range info.Deps {
 			if m.Path == "k8s.io/api" {
-				v.Kubernetes = m.Version
+				v.Libraries = m.Version
 			}
 		}
 	}
@@ -36,13 +38,13 @@ func currentVersions() versions {
 }
 
 func (v versions) String() string {
-	return fmt.Sprintf("admitkit %s\nk8s.io libraries %s\n%s %s\n", v.Admitkit, v.Kubernetes, v.Go, v.Platform)
+	return fmt.Sprintf("admitkit %s\nKubernetes %s (libraries %s)\n%s %s\n", v.Admitkit, v.Kubernetes, v.Libraries, v.Go, v.Platform)
 }
 
 func newVersion(s *screen.Screen) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "version",
-		Short:   "Print the versions of admitkit, the Kubernetes libraries and Go",
+		Short:   "Print the versions of admitkit, Kubernetes and Go",
 		Example: "admitkit version\nadmitkit version -o json",
 		GroupID: "tools",
 		Args:    arguments(),
