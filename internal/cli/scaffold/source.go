@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/admitkit/admitkit/internal/problem"
@@ -34,17 +35,30 @@ type source struct {
 // A Replace replaces a module by a folder.
 type Replace struct{ Module, Dir string }
 
-var released = regexp.MustCompile(`^v\d+\.\d+\.\d+$`)
+// pseudoVersion matches the time and the commit in a version without a tag (go.dev/ref/mod#pseudo-versions).
+var pseudoVersion = regexp.MustCompile(`\d{14}-[0-9a-f]{12}(\+|$)`)
+
+// publishedVersion returns the version of admitkit in this program if other machines can download it. A program that was
+// built in a checkout has such a version only if the commit has a tag and there were no changes.
+func publishedVersion(info *debug.BuildInfo) (string, bool) {
+	for _, m := range info.Deps {
+		if m.Path == admitkitModule {
+			return m.Version, m.Replace == nil
+		}
+	}
+	inCheckout := slices.ContainsFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == "vcs" })
+	v := info.Main.Version
+	untagged := pseudoVersion.MatchString(v) || strings.HasSuffix(v, "+dirty")
+	return v, info.Main.Path == admitkitModule && strings.HasPrefix(v, "v") && !(inCheckout && untagged)
+}
 
 // find sets the version or checkout of admitkit: the checkout that the user names, the published version of this program,
 // or the checkout from which it was built.
 func (s *source) find(ctx context.Context, folder string) error {
 	if info, ok := debug.ReadBuildInfo(); ok && folder == "" {
-		for _, m := range append(info.Deps, &info.Main) {
-			if m.Path == admitkitModule && m.Replace == nil && released.MatchString(m.Version) {
-				s.Version, s.GoVersion = m.Version, strings.TrimPrefix(runtime.Version(), "go")
-				return nil
-			}
+		if version, ok := publishedVersion(info); ok {
+			s.Version, s.GoVersion = version, strings.TrimPrefix(runtime.Version(), "go")
+			return nil
 		}
 	}
 	if folder == "" {
