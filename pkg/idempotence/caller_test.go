@@ -111,7 +111,7 @@ func TestBrokenConnectionIsRepeatedOnce(t *testing.T) {
 	}{
 		{"two, which a cable may do", func(call int64) bool { return call == 50 || call == 100 }, false, "note: 2 calls had to be repeated, because the connection broke\npasses: "},
 		{"one in seven, each of which would be an error for a user", func(call int64) bool { return call%7 == 0 }, false, "had to be repeated, because the server broke the connection: the API server repeats none"},
-		{"all from the tenth on", func(call int64) bool { return call > 10 }, true, "had to be repeated, because the connection broke: see L"},
+		{"all from the tenth on", func(call int64) bool { return call > 10 }, true, "had to be repeated, because the connection broke: see "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var calls atomic.Int64
@@ -141,7 +141,7 @@ func TestCauseNamesTheServersFailure(t *testing.T) {
 		fail        func(w http.ResponseWriter)
 		cause, note string
 	}{
-		{"a panic", func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, "The server closed the connection without a response, which usually means that its handler panicked: ", ", because the connection broke: see L2"},
+		{"a panic", func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, "The server closed the connection without a response, which usually means that its handler panicked: ", ", because the connection broke: see own output (L2)"},
 		{"an error", func(w http.ResponseWriter) { http.Error(w, "KeyError", http.StatusInternalServerError) }, "The server answered with HTTP 500, which usually means that its handler returned an error or panicked", ""},
 		{"a proxy", func(w http.ResponseWriter) { http.Error(w, "no upstream", http.StatusBadGateway) }, "HTTP 502 usually comes from a proxy in front of the webhook", ""},
 		{"too many calls", func(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) }, "HTTP 503 usually comes from a proxy in front of the webhook", ""},

@@ -44,7 +44,7 @@ func TestReplayLine(t *testing.T) {
 	if len(outer.errors) != 1 {
 		t.Fatalf("Check of a broken webhook: %q", outer.errors)
 	}
-	found := regexp.MustCompile(`(L\w+) FAILS(?s:.*?)Again:  (.*)\n`).FindAllStringSubmatch(outer.errors[0], -1)
+	found := regexp.MustCompile(`FAILS  [\w ]+\((L\w+)\)\n(?s:.*?)Again:  (.*)\n`).FindAllStringSubmatch(outer.errors[0], -1)
 	if len(found) < 2 {
 		t.Fatalf("no line to replay in\n%s", outer.errors[0])
 	}
@@ -61,7 +61,7 @@ func TestReplayLine(t *testing.T) {
 		// What go test would do, without building the test again.
 		script := strings.Replace(line, command, " "+textutil.ShellQuote(self)+" -test.run ", 1)
 		out, err := exec.CommandContext(t.Context(), "sh", "-c", script).CombinedOutput()
-		if err == nil || strings.Count(string(out), "FAILS") != 1 || !strings.Contains(string(out), law+" FAILS") {
+		if err == nil || strings.Count(string(out), "FAILS") != 1 || !strings.Contains(string(out), "("+law+")\n") {
 			t.Errorf("%s\n%v, want a report on %s only:\n%s", line, err, law, out)
 		}
 	}

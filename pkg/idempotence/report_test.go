@@ -206,11 +206,11 @@ func TestWhereToBegin(t *testing.T) {
 		want string
 	}{
 		{[]Law{L1}, "", ""},
-		{[]Law{L1, L4a, L10}, "", "fix L10 first"},
-		{[]Law{L1, L3}, "", "fix L3 first"},
-		{[]Law{L3, L2}, FailureServerError, "fix L2 first (without"},
-		{[]Law{L1, L2}, FailureDenied, "fix L1 first"},
-		{[]Law{L7, L6}, "", "fix L6 first"},
+		{[]Law{L1, L4a, L10}, "", "start with minimal patches (L10)"},
+		{[]Law{L1, L3}, "", "start with same request (L3)"},
+		{[]Law{L3, L2}, FailureServerError, "start with own output (L2)"},
+		{[]Law{L1, L2}, FailureDenied, "start with second call (L1)"},
+		{[]Law{L7, L6}, "", "start with updates (L6)"},
 	} {
 		r := &Report{}
 		for i, law := range c.laws {

@@ -52,7 +52,7 @@ func volumePart(m *partInputs) part {
 				addMount(c, mount)
 			}
 			return nil
-		})), "L5"),
+		})), "L1", "L5"), // L1 if a generated object has a mount at the path
 		broken("volume known by its name only", ensured(func(p *corev1.Pod) error {
 			if has(p) {
 				return nil
