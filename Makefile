@@ -20,6 +20,9 @@ ORACLE_CASES ?= 200000
 GOTESTFLAGS ?=
 # PKG limits the test targets to these packages, as in make unit PKG=./pkg/patch.
 PKG ?=
+# VERSION is the tag of a release. DRYRUN=1 builds one without a tag.
+VERSION ?=
+DRYRUN ?=
 # RACE=all runs every unit test with the race detector.
 RACE ?=
 # A test that needs an API server fails where there is none. Bare go test skips it.
@@ -71,7 +74,7 @@ nightly: check lint api-check narrow ## Run all of test in full: race detector, 
 	@hack/apiserver/build.sh >/dev/null
 	@mkdir -p .cache && ADMITKIT_CASES=all hack/beside.sh .cache/corpus.log corpus cli e2e
 	@$(MAKE) --no-print-directory unit RACE=all
-	@$(MAKE) --no-print-directory next projects soak certmanager monitoring browser bench-test verifytest oracle fuzz
+	@$(MAKE) --no-print-directory next projects soak certmanager monitoring browser bench-test verifytest release-test oracle fuzz
 
 .PHONY: narrow
 narrow: ## Build the packages that a webhook links for a 32-bit platform
@@ -144,6 +147,11 @@ browser: ## Test the HTML report in Chromium (root installs Debian's if it is mi
 verifytest: ## Test the module that runs the harness from a project without admitkit in its go.mod
 	cd verifytest && $(GO) vet ./... && $(GO) test -count=1 $(GOTESTFLAGS) ./...
 
+.PHONY: release-test
+release-test: ## Build a release for this platform, install it, and run the CI workflow of a new project
+	cd hack/release && $(GO) vet ./...
+	@$(with_apiserver) && export KUBEBUILDER_ASSETS && cd hack/release && $(GO) test -count=1 -timeout 30m -v $(GOTESTFLAGS) ./...
+
 .PHONY: certmanager
 certmanager: ## Renew, replace and move certificates with cert-manager itself, under traffic
 	cd hack/certmanager && $(GO) vet ./...
@@ -183,7 +191,7 @@ check: ## Check licence lines, formatting, modules and shell scripts
 
 .PHONY: lint
 lint: ## Run the pinned golangci-lint
-	@lint=$$(hack/tools/build.sh golangci-lint) && $$lint run --allow-parallel-runners ./... && for module in verifytest hack/{bench,browser,certmanager,monitoring}; do (cd $$module && $$lint run --allow-parallel-runners ./...); done
+	@lint=$$(hack/tools/build.sh golangci-lint) && $$lint run --allow-parallel-runners ./... && for module in verifytest hack/{bench,browser,certmanager,monitoring,release}; do (cd $$module && $$lint run --allow-parallel-runners ./...); done
 
 .PHONY: fmt
 fmt: ## Format the Go code, imports included
@@ -207,7 +215,11 @@ next-sync: ## Rewrite hack/next/go.mod from go.mod
 apiserver: ## Build kube-apiserver, etcd and kubectl (about 5 minutes, once) and print their folder
 	@hack/apiserver/build.sh
 
+.PHONY: release
+release: ## Build the files of VERSION (v0.1.0) into dist; DRYRUN=1 for a commit without a tag
+	@cd hack/release && $(GO) run . -out $(CURDIR)/dist $(if $(DRYRUN),-dry-run,-version=$(VERSION))
+
 .PHONY: clean
 clean: ## Remove everything built here, also the API server (not ADMITKIT_CACHE)
-	rm -rf .cache bin
+	rm -rf .cache bin dist
 	@if [[ -n $${ADMITKIT_CACHE:-} ]]; then echo "Kept, because other checkouts may use it: $$ADMITKIT_CACHE"; fi
