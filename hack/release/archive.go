@@ -44,7 +44,7 @@ func (r *release) add(archive *tar.Writer, source string, mode int64) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
 	if err != nil {
 		return err

@@ -43,8 +43,9 @@ func main() {
 	flag.Parse()
 	r.platforms = strings.Split(*platforms, ",")
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := r.run(ctx); err != nil {
+	err := r.run(ctx)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}

@@ -10,6 +10,7 @@ import (
 	"debug/buildinfo"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"io"
 	"maps"
 	"os"
@@ -195,8 +196,8 @@ func publish(t *testing.T, dir, version string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer archive.Close()
-	if err := modzip.CreateFromVCS(archive, module.Version{Path: path, Version: version}, dir, version, ""); err != nil {
+	err = modzip.CreateFromVCS(archive, module.Version{Path: path, Version: version}, dir, version, "")
+	if err = errors.Join(err, archive.Close()); err != nil {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(folder, version+".mod"), read(t, filepath.Join(dir, "go.mod")))
