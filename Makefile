@@ -34,6 +34,8 @@ NEXT := -modfile=hack/next/go.mod
 unit_packages = $(or $(PKG),$(shell $(GO) list ./... | grep -v -e /test/e2e -e '/test/proof$$' -e '/test/projects$$' -e '/cmd/admitkit$$' -e '/pkg/idempotence$$' -e 'admitkit/docs$$' -e '/hack/docs$$'))
 # Code that runs goroutines is tested with the race detector, which takes three to five times as long.
 concurrent = /pkg/(webhook|certs|chain|install|metrics|tracing)(/|$$)|/internal/(reload|apiserver|leaks|quickack|cli/dev|cli/audit)(/|$$)|/examples/
+# The linker of Go needs a sixth of the time of gcc for a test with the race detector. It is tested on Linux only.
+race = -race $(if $(filter Linux,$(shell uname)),-ldflags=-linkmode=internal)
 race_packages = $(if $(RACE)$(PKG),$(unit_packages),$(shell printf '%s\n' $(unit_packages) | grep -E '$(concurrent)'))
 plain_packages = $(filter-out $(race_packages),$(unit_packages))
 # Packages that use the Kubernetes libraries, or behave as they do.
@@ -65,8 +67,7 @@ quick: ## Test and lint the packages changed since main, without race detector a
 .PHONY: test
 test: check lint api-check narrow ## Run every check and a test of every behaviour (CI runs this)
 	@hack/apiserver/build.sh >/dev/null # once, before two targets need it
-	@mkdir -p .cache && hack/beside.sh .cache/corpus.log corpus unit cli e2e next-core
-	@hack/beside.sh .cache/projects.log projects certmanager monitoring browser bench-test verifytest
+	@mkdir -p .cache && hack/beside.sh .cache/beside.log "corpus unit-plain projects browser bench-test verifytest" unit-race cli e2e next-core certmanager monitoring
 	@$(MAKE) --no-print-directory proof # alone, because it compares times
 
 .PHONY: nightly
@@ -81,12 +82,20 @@ narrow: ## Build the packages that a webhook links for a 32-bit platform
 	GOARCH=386 $(GO) build ./pkg/{certs,install,metrics,patch,review,tracing,webhook}/...
 
 .PHONY: unit
-unit: ## Run the unit tests, those of concurrent code with the race detector; PKG=./pkg/patch for some
-	@$(with_apiserver) $(GO) test -race -timeout 30m $(GOTESTFLAGS) $(race_packages)
+unit: unit-race unit-plain ## Run the unit tests, those of concurrent code with the race detector; PKG=./pkg/patch for some
+
+.PHONY: unit-race
+unit-race: ## Run the unit tests of concurrent code with the race detector
+	@$(if $(race_packages),$(with_apiserver) $(GO) test $(race) -timeout 30m $(GOTESTFLAGS) $(race_packages))
+ifeq ($(PKG),)
+	$(GO) test $(race) -run 'Selected|Conditions|ReadsAnswers|LeavesBehind' $(GOTESTFLAGS) ./pkg/idempotence
+endif
+
+.PHONY: unit-plain
+unit-plain: ## Run the other unit tests
 ifeq ($(PKG),)
 	@$(if $(plain_packages),$(with_apiserver) $(GO) test -timeout 30m $(GOTESTFLAGS) $(plain_packages))
 	@$(with_apiserver) $(GO) test $(GOTESTFLAGS) ./docs ./hack/docs # the harness runs on every lesson: ten times as long with the race detector
-	$(GO) test -race -run 'Selected|Conditions|ReadsAnswers|LeavesBehind' $(GOTESTFLAGS) ./pkg/idempotence
 	$(GO) test -run Alloc ./internal/encode ./pkg/review ./pkg/webhook ./pkg/metrics # the race detector allocates too
 endif
 
@@ -104,18 +113,18 @@ corpus: ## Run the harness on correct and broken webhooks; ADMITKIT_CASES=all fo
 
 .PHONY: examples
 examples: ## Run the tests of the examples only
-	@$(with_apiserver) $(GO) test -race $(GOTESTFLAGS) ./examples/...
+	@$(with_apiserver) $(GO) test $(race) $(GOTESTFLAGS) ./examples/...
 
 .PHONY: e2e
 e2e: ## Run the end-to-end specs against a real kube-apiserver, listing each
 	@mkdir -p .cache && rm -f .cache/e2e.json
-	@status=0; $(with_apiserver) $(GO) test -race -count=1 -timeout 20m -v $(GOTESTFLAGS) ./test/e2e \
+	@status=0; $(with_apiserver) $(GO) test $(race) -count=1 -timeout 20m -v $(GOTESTFLAGS) ./test/e2e \
 		-ginkgo.json-report=$(CURDIR)/.cache/e2e.json -ginkgo.poll-progress-after=60s $(ginkgo_color) || status=$$?; \
 	if [[ -f .cache/e2e.json ]]; then $(GO) run ./hack/specs .cache/e2e.json || status=1; fi; exit $$status
 
 .PHONY: proof
 proof: ## Prove that restarts, rotations, overload and hostile clients fail no call (short form)
-	@$(with_apiserver) $(GO) test -race -count=1 -timeout 10m -v -run 'Restart|Rotation|Kill' $(GOTESTFLAGS) ./test/proof
+	@$(with_apiserver) $(GO) test $(race) -count=1 -timeout 10m -v -run 'Restart|Rotation|Kill' $(GOTESTFLAGS) ./test/proof
 	@$(with_apiserver) $(GO) test -count=1 -timeout 10m -v -run 'Overload|Hostile' $(GOTESTFLAGS) ./test/proof # these compare times
 
 .PHONY: soak

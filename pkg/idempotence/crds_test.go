@@ -119,7 +119,7 @@ func TestDefinedWidgets(t *testing.T) {
 			c.Samples = samples
 			t.Run(c.Name, func(t *testing.T) {
 				t.Parallel()
-				report := runCase(t, c, Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{corpus.WidgetCRD()}, Objects: 10})
+				report := runCase(t, c, Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{corpus.WidgetCRD()}, Objects: objectsOfCase})
 				if len(c.Laws) == 0 && !report.OK() || len(c.Laws) > 0 && report.OK() {
 					t.Errorf("%d samples, breaks %q:\n%s", len(c.Samples), c.Laws, text(report))
 				}

@@ -38,7 +38,7 @@ func TestHeldOut(t *testing.T) {
 	if share > 1 {
 		broken = nil // so few objects do not show them all
 	}
-	for _, c := range shareOf(slices.Concat(correct, broken), share) {
+	for _, c := range shareOf(slices.Concat(correct, broken), shareOfHeldOut) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
 			report := runCase(t, c, Options{Objects: 12}) // some of these bugs show on few objects

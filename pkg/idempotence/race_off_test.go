@@ -15,14 +15,14 @@ const share = 1
 // webhook.
 const objectsByURL, objectsOfRandom = 6, 4
 
-// shareByURL and randomInUnit are the defaults of the flags for cases behind servers and for random webhooks. objectsOfCase
-// is the number of objects generated for a webhook of the corpus in this process. All are larger with
-// ADMITKIT_CASES=all, which `make nightly` sets.
-var shareByURL, randomInUnit, objectsOfCase = casesFromEnvironment()
+// shareByURL and randomInUnit are the defaults of the flags for cases behind servers and for random webhooks.
+// shareOfHeldOut is the fraction of the held-out cases. objectsOfCase is the number of objects generated for a webhook of
+// the corpus in this process. With ADMITKIT_CASES=all, which `make nightly` sets, all cases are tested on more objects.
+var shareByURL, randomInUnit, shareOfHeldOut, objectsOfCase = casesFromEnvironment()
 
-func casesFromEnvironment() (byURL, random, objects int) {
+func casesFromEnvironment() (byURL, random, heldOut, objects int) {
 	if os.Getenv("ADMITKIT_CASES") == "all" {
-		return 1, 200, 12
+		return 1, 200, 1, 12
 	}
-	return 6, 24, 8
+	return 6, 24, 3, 8
 }

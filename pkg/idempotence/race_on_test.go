@@ -6,7 +6,7 @@ package idempotence
 
 // share selects every tenth case: tests take ten times as long with the race detector. `make corpus`
 // runs all cases without it.
-const share, shareByURL = 10, 10
+const share, shareByURL, shareOfHeldOut = 10, 10, 10
 
 const objectsOfCase, objectsByURL, objectsOfRandom = 3, 2, 2
 
