@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -289,5 +291,28 @@ func TestOutdatedStoredCaseIsANote(t *testing.T) {
 	report := runCase(t, c, Options{Objects: 12, Store: store})
 	if !report.OK() || !strings.Contains(report.Texts(report.Notes), "L1-old.json no longer applies: the API server no longer accepts its object: delete the file") {
 		t.Errorf("notes %q, incomplete %q", report.Texts(report.Notes), report.Texts(report.Incomplete))
+	}
+}
+
+// A webhook that fails only for a container that was added after its first call breaks L4b in the failure mode of a server error.
+func TestFailureAfterALateAddition(t *testing.T) {
+	remembering := func(_ *admissionv1.AdmissionRequest, doc document) {
+		containers, _ := at(doc, "spec")["containers"].([]any)
+		annotations := at(doc, "metadata", "annotations")
+		switch known, seen := annotations["example.com/containers"].(string); {
+		case !seen:
+			annotations["example.com/containers"] = strconv.Itoa(len(containers))
+		case known < strconv.Itoa(len(containers)):
+			panic("a container that was not there")
+		}
+	}
+	others := slices.DeleteFunc(slices.Clone(Laws), func(l Law) bool { return l == L4b })
+	report, err := Run(t.Context(), editing("", "v1", "pods", onCreate, remembering), Options{Objects: 2, Without: others})
+	if err != nil || len(report.Findings) != 1 {
+		t.Fatalf("%v:\n%s", err, text(report))
+	}
+	v := report.Findings[0]
+	if v.Law != L4b || v.FailureMode != FailureServerError || !strings.Contains(v.Cause, "only before its first call, or only after it") {
+		t.Errorf("%s, %s, cause %q", v.Law, v.FailureMode, v.Cause)
 	}
 }
