@@ -33,7 +33,7 @@ NEXT := -modfile=hack/next/go.mod
 # The end-to-end tests, the proofs and the command line tool have their own targets.
 unit_packages = $(or $(PKG),$(shell $(GO) list ./... | grep -v -e /test/e2e -e '/test/proof$$' -e '/test/projects$$' -e '/cmd/admitkit$$' -e '/pkg/idempotence$$' -e 'admitkit/docs$$' -e '/hack/docs$$'))
 # Code that runs goroutines is tested with the race detector, which takes three to five times as long.
-concurrent = /pkg/(webhook|certs|chain|install|metrics|tracing)(/|$$)|/internal/(reload|apiserver|leaks|quickack|cli/dev|cli/audit)(/|$$)|/examples/
+concurrent = /pkg/(webhook|certs|chain|install|metrics|tracing)(/|$$)|/internal/(reload|apiserver|leaks|quickack|cli/dev|cli/audit)(/|$$)|/examples/[a-z-]+$$
 # The linker of Go needs a sixth of the time of gcc for a test with the race detector. It is tested on Linux only.
 race = -race $(if $(filter Linux,$(shell uname)),-ldflags=-linkmode=internal)
 race_packages = $(if $(RACE)$(PKG),$(unit_packages),$(shell printf '%s\n' $(unit_packages) | grep -E '$(concurrent)'))

@@ -32,18 +32,20 @@ func (r *readOnly) WriteSecret(ctx context.Context, s kube.Secret) error {
 func TestStartBesideAReadOnlySecret(t *testing.T) {
 	inBubble(t, "read only", func(t *testing.T, f *fakeCluster) {
 		c := &readOnly{cluster: f}
-		before := startReplica(t, slowOptions(), c)
+		o := slowOptions()
+		o.CALifetime = 90 * day // due after 60 days
+		before := startReplica(t, o, c)
 		defer before.stop(t)
 		settleSlowly()
 		c.on.Store(true)
-		elapse(250 * day)
-		after := startReplica(t, slowOptions(), c)
+		elapse(62 * day)
+		after := startReplica(t, o, c)
 		defer after.stop(t)
 		settleSlowly()
 		if st := after.Status(); Ready(after)(t.Context()) != nil || !errors.Is(st.Err, errReadOnly) || !st.Trusted {
 			t.Errorf("%v; status: %+v", Ready(after)(t.Context()), st)
 		}
-		watchCalls(t, f, webhooks, 0, 100*day, before, after)
+		watchCalls(t, f, webhooks, 0, 25*day, before, after)
 		c.on.Store(false)
 		watchCalls(t, f, webhooks, time.Minute, 20*day, before, after)
 		if st := after.Status(); st.Err != nil || st.Rotations != 1 {
