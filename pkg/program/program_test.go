@@ -463,3 +463,15 @@ func TestOutputReplacesTheGeneratedBlock(t *testing.T) {
 		t.Errorf("a file without a block: %v, the file is %q", err, text)
 	}
 }
+
+// Only a Pod has a Service that needs time to stop sending calls. Elsewhere Ctrl-C ends the program without a delay.
+func TestShutdownDelayIsForPods(t *testing.T) {
+	for host, delay := range map[string]time.Duration{"10.96.0.1": 10 * time.Second, "": 0} {
+		t.Setenv("KUBERNETES_SERVICE_HOST", host)
+		flags := flag.NewFlagSet("", flag.ContinueOnError)
+		var s serving
+		if s.addFlags(flags); s.shutdownDelay != delay {
+			t.Errorf("with KUBERNETES_SERVICE_HOST=%q: %s, want %s", host, s.shutdownDelay, delay)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"time"
 
@@ -50,9 +51,17 @@ type serving struct {
 func (s *serving) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&s.addr, "addr", ":9443", "`address` to serve the hooks on")
 	flags.StringVar(&s.opsAddr, "ops-addr", ":8080", "`address` to serve /metrics, /healthz and /readyz on over plain HTTP; empty serves none of them")
-	flags.DurationVar(&s.shutdownDelay, "shutdown-delay", 10*time.Second, "how long to keep serving normally after SIGTERM, until the Service no longer sends calls here")
+	flags.DurationVar(&s.shutdownDelay, "shutdown-delay", defaultShutdownDelay(), "how long to keep serving normally after SIGTERM, until the Service no longer sends calls here: by default 10s in a Pod, and elsewhere not at all")
 	s.maxInFlightBytes.Quantity = resource.MustParse("256Mi")
 	flags.Var(&s.maxInFlightBytes, "max-in-flight-bytes", "maximal `size` of all requests in flight; the API server repeats the calls that are rejected")
+}
+
+// defaultShutdownDelay returns a delay only in a Pod. Elsewhere no Service sends calls, and Ctrl-C should end the program.
+func defaultShutdownDelay() time.Duration {
+	if os.Getenv("KUBERNETES_SERVICE_HOST") != "" { // the kubelet sets it, as rest.InClusterConfig expects
+		return 10 * time.Second
+	}
+	return 0
 }
 
 // clients holds the flags for the authentication of clients. By default every client may call.
