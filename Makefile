@@ -105,7 +105,7 @@ cli: ## Run the transcripts of the command line tool, and its harness against pa
 
 .PHONY: projects
 projects: ## Scaffold projects, run their own `make test`, and apply them to a real kube-apiserver with controllers
-	@assets=$$(hack/apiserver/build.sh --also kube-controller-manager) && KUBEBUILDER_ASSETS=$$assets $(GO) test -count=1 -timeout 20m $(GOTESTFLAGS) ./test/projects
+	@assets=$$(hack/apiserver/build.sh --also kube-controller-manager) && helm=$$(hack/tools/build.sh helm) && HELM=$$helm KUBEBUILDER_ASSETS=$$assets $(GO) test -count=1 -timeout 20m $(GOTESTFLAGS) ./test/projects
 
 .PHONY: corpus
 corpus: ## Run the harness on correct and broken webhooks; ADMITKIT_CASES=all for more of them

@@ -143,6 +143,7 @@ func commands(s *screen.Screen) []*cobra.Command {
 		newAdd(s),
 		newDev(s),
 		newManifests(s),
+		newChart(s),
 		newVerify(s),
 		newVet(s),
 		newLint(s),

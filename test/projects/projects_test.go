@@ -31,6 +31,7 @@ type project struct {
 	changed      []string // files that add hook updates
 	deploy       []string // folders to apply, in this order
 	installs     bool     // run the program with its own RBAC rules
+	released     bool     // install the Helm chart
 }
 
 var all = []project{
@@ -48,10 +49,11 @@ var all = []project{
 	},
 	{
 		name: "widgets", reason: "a custom resource whose Go type is in the project, and a later validating hook",
-		args:    []string{"--mutate", "example.com/v1/widgets=example.com/widgets/api/v1.Widget"},
-		add:     []string{"--validate", "example.com/v1/widgets=example.com/widgets/api/v1.Widget"},
-		changed: []string{"hooks/hooks.go", "config/webhooks/webhooks.yaml"},
-		deploy:  []string{"config/crd", "config"},
+		args:     []string{"--mutate", "example.com/v1/widgets=example.com/widgets/api/v1.Widget"},
+		add:      []string{"--validate", "example.com/v1/widgets=example.com/widgets/api/v1.Widget"},
+		changed:  []string{"hooks/hooks.go", "config/webhooks/webhooks.yaml"},
+		deploy:   []string{"config/crd", "config"},
+		released: true,
 	},
 	{
 		name: "many", reason: "several kinds: ambiguous names, cluster-scoped, types of another module; and more hooks later",
@@ -265,6 +267,10 @@ func (p *project) test(t *testing.T) {
 	t.Logf("%s: make %s took %s", p.reason, strings.Join(targets, " "), time.Since(began).Round(time.Second))
 	unchanged(t, dir, func() { command(t, dir, "make", "manifests") }, "bin/")
 	p.applies(t, dir)
+	p.charts(t, dir)
+	if p.released {
+		p.installsChart(t, dir)
+	}
 	if slices.Contains(p.deploy, "config/webhooks") {
 		p.outlivesItsNamespace(t, dir)
 	}

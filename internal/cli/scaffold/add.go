@@ -18,7 +18,7 @@ import (
 
 // Add adds hooks to the project that contains a folder. If it fails, it restores the project.
 func Add(ctx context.Context, o Options) (result *Result, err error) {
-	p, root, err := load(cmp.Or(o.Dir, "."))
+	p, root, err := Load(cmp.Or(o.Dir, "."))
 	if err != nil {
 		return nil, err
 	}

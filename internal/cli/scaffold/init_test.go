@@ -170,7 +170,7 @@ func TestOwnTypes(t *testing.T) {
 		if row.definition != "" {
 			write(t, "shop/"+row.definition, "kind: CustomResourceDefinition\n")
 		}
-		p, root, err := load("shop")
+		p, root, err := Load("shop")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -80,8 +80,8 @@ func domainOf(module string) string {
 	return host
 }
 
-// load returns the project that contains the folder, and its root.
-func load(dir string) (*Project, string, error) {
+// Load returns the project that contains the folder, and its root.
+func Load(dir string) (*Project, string, error) {
 	p, root, err := search(dir)
 	if err == nil && p == nil {
 		err = problem.New("%s is not in a project of admitkit init: neither it nor a folder above has %s", dir, projectFile).

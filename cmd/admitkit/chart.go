@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/admitkit/admitkit/internal/cli/chart"
+	"github.com/admitkit/admitkit/internal/cli/screen"
+	"github.com/admitkit/admitkit/internal/textutil"
+)
+
+func newChart(s *screen.Screen) *cobra.Command {
+	var dir, project string
+	c := &cobra.Command{
+		Use:     "chart",
+		Short:   "Write a Helm chart from the manifests of a project",
+		GroupID: "write",
+		Long: `Write a Helm chart from the manifests of a project that "admitkit init" generated.
+
+The manifests in config stay the only source. Run the command again when they
+change: it replaces the chart. Values of the chart are what differs between
+clusters: the namespace of the release, the image, replicas, resources, the
+PriorityClass, nodes, the ports of the API server, and whether there is a
+Prometheus Operator. values.yaml has the defaults from the manifests.
+
+Create the namespace before "helm install". The webhook configurations then belong
+to it: if the namespace is deleted first, Kubernetes deletes them, too. Otherwise
+they would block requests that no webhook can answer.`,
+		Example: `
+admitkit chart
+helm lint bin/chart
+kubectl create namespace shop && helm install shop bin/chart --namespace shop --set image.tag=v0.2.0`,
+		Args: arguments(),
+		RunE: func(*cobra.Command, []string) error {
+			made, err := chart.Of(project)
+			if err != nil {
+				return err
+			}
+			if err := made.Write(dir); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(s.Out, "%s: %s of chart %s\n", dir, textutil.Count(len(made.Files), "file"), made.Name)
+			return err
+		},
+	}
+	c.Flags().StringVar(&dir, "dir", "bin/chart", "folder of the chart, which must be empty, not exist, or have an earlier chart")
+	c.Flags().StringVar(&project, "project", ".", "folder of the project, or a folder in it")
+	_ = c.MarkFlagDirname("dir") // it fails only without the flag
+	_ = c.MarkFlagDirname("project")
+	return c
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package chart implements "admitkit chart". It derives a Helm chart from the manifests of a project, so that the
+// manifests stay the only source: what differs between clusters becomes a value of the chart.
+package chart
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/admitkit/admitkit/internal/cli/scaffold"
+	"github.com/admitkit/admitkit/internal/problem"
+)
+
+// A Chart is a Helm chart: its files by path, with slashes.
+type Chart struct {
+	Name  string
+	Files map[string][]byte
+}
+
+// document is a decoded object of a manifest.
+type document = map[string]any
+
+// kustomization has the fields of a kustomization.yaml that a project uses.
+type kustomization struct {
+	Resources []string `json:"resources"`
+	Images    []struct {
+		Name    string `json:"name"`
+		NewName string `json:"newName"`
+		NewTag  string `json:"newTag"`
+	} `json:"images"`
+}
+
+// Of derives the chart of the project that contains the folder.
+func Of(dir string) (*Chart, error) {
+	p, root, err := scaffold.Load(dir)
+	if err != nil {
+		return nil, err
+	}
+	config := filepath.Join(root, "config")
+	b := &builder{name: p.Name, values: newValues(p.Name)}
+	c := &Chart{Name: p.Name, Files: map[string][]byte{}}
+	for _, folder := range []string{"", "webhooks", "monitoring", "crd"} {
+		if err := b.folder(c, filepath.Join(config, folder), folder); err != nil {
+			return nil, err
+		}
+	}
+	if len(c.Files) == 0 {
+		return nil, problem.New("%s has no kustomization.yaml with resources", config)
+	}
+	values, err := b.values.text()
+	if err != nil {
+		return nil, err
+	}
+	c.Files["values.yaml"] = values
+	c.Files["Chart.yaml"], err = yaml.Marshal(document{
+		"apiVersion": "v2", "name": p.Name, "type": "application", "description": "Admission webhooks of " + p.Name,
+		"version": versionOf(b.values.Image.Tag), "appVersion": b.values.Image.Tag,
+	})
+	return c, err
+}
+
+// folder adds the resources of a kustomization. A missing folder has none.
+func (b *builder) folder(c *Chart, dir, kind string) error {
+	text, err := os.ReadFile(filepath.Join(dir, "kustomization.yaml"))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return problem.New("%w", err)
+	}
+	var k kustomization
+	if err := yaml.Unmarshal(text, &k); err != nil {
+		return problem.New("%s: %w", filepath.Join(dir, "kustomization.yaml"), err)
+	}
+	for _, image := range k.Images {
+		if image.Name == b.name {
+			b.values.Image = imageValues{Repository: cmp.Or(image.NewName, image.Name), Tag: cmp.Or(image.NewTag, "latest")}
+		}
+	}
+	for _, resource := range k.Resources {
+		file := filepath.Join(dir, filepath.FromSlash(resource))
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return problem.New("a resource of %s: %w", filepath.Join(dir, "kustomization.yaml"), err)
+		}
+		target, converted := path.Join("templates", path.Base(resource)), []byte(nil)
+		if kind == "crd" { // Helm installs these first, and does not expand templates in them
+			target, converted = path.Join("crds", path.Base(resource)), text
+		} else if converted, err = b.template(text, kind); err != nil {
+			return problem.New("%s: %w", file, err)
+		}
+		if c.Files[target] != nil {
+			return problem.New("two resources have the file name %s, and a chart has one folder for all: rename one", path.Base(resource))
+		}
+		if len(converted) > 0 {
+			c.Files[target] = converted
+		}
+	}
+	return nil
+}
+
+// template converts the documents of a manifest.
+func (b *builder) template(text []byte, kind string) ([]byte, error) {
+	var out bytes.Buffer
+	for _, part := range documents(text) {
+		var doc document
+		if err := yaml.Unmarshal(part, &doc); err != nil {
+			return nil, err
+		}
+		if len(doc) == 0 {
+			continue
+		}
+		converted, err := b.document(doc, kind)
+		if err != nil {
+			return nil, err
+		}
+		if len(converted) > 0 && out.Len() > 0 {
+			out.WriteString("---\n")
+		}
+		out.Write(converted)
+	}
+	return out.Bytes(), nil
+}
+
+var separator = regexp.MustCompile(`(?m)^---.*$`)
+
+// documents splits a manifest.
+func documents(text []byte) (all [][]byte) {
+	for _, part := range separator.Split(string(text), -1) {
+		all = append(all, []byte(part))
+	}
+	return all
+}
+
+var semantic = regexp.MustCompile(`^v?(\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?)$`)
+
+// versionOf returns the chart's version for an image's tag. Helm requires a semantic version.
+func versionOf(tag string) string {
+	if found := semantic.FindStringSubmatch(tag); found != nil {
+		return found[1]
+	}
+	return "0.1.0"
+}
+
+// Write writes the chart into a folder, and deletes templates of an earlier chart that it does not have. It refuses a
+// folder with anything but a chart of the same name.
+func (c *Chart) Write(dir string) error {
+	if err := c.mayReplace(dir); err != nil {
+		return err
+	}
+	for _, folder := range []string{"templates", "crds"} {
+		if err := os.RemoveAll(filepath.Join(dir, folder)); err != nil {
+			return problem.New("%w", err)
+		}
+	}
+	for name, content := range c.Files {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return problem.New("%w", err)
+		}
+		if err := os.WriteFile(file, content, 0o644); err != nil { //nolint:gosec // not secret
+			return problem.New("%w", err)
+		}
+	}
+	return nil
+}
+
+func (c *Chart) mayReplace(dir string) error {
+	entries, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && len(entries) == 0:
+		return nil
+	case err != nil:
+		return problem.New("%w", err)
+	}
+	var old struct{ Name string }
+	text, err := os.ReadFile(filepath.Join(dir, "Chart.yaml"))
+	if err == nil {
+		err = yaml.Unmarshal(text, &old)
+	}
+	if err != nil || old.Name != c.Name {
+		return problem.New("%s is not empty and has no chart %q: choose another folder with --dir", dir, c.Name)
+	}
+	return nil
+}
+
+// Names returns the paths of the files, sorted.
+func (c *Chart) Names() []string {
+	var names []string
+	for name := range c.Files {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// escape keeps Helm from expanding braces in a text.
+func escape(text string) string { return strings.ReplaceAll(text, "{{", `{{ "{{" }}`) }

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"regexp"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// A builder converts the manifests of a project. It replaces values by placeholders, which survive the YAML encoder,
+// and then the placeholders by Helm's expressions.
+type builder struct {
+	name   string // of the project and its namespace
+	values *values
+}
+
+// The placeholders. Each is a plain scalar in YAML.
+const (
+	inNamespace  = "HELMxNAMESPACEx"
+	atReplicas   = "HELMxREPLICASx"
+	atImage      = "HELMxIMAGEx"
+	atResources  = "HELMxRESOURCESx"
+	atPullSecret = "HELMxPULLSECRETSx"
+	atPriority   = "HELMxPRIORITYx"
+	atNodes      = "HELMxNODESx"
+	atTaints     = "HELMxTAINTSx"
+	atPorts      = "HELMxPORTSx"
+	atMonitoring = "HELMxMONITORINGx"
+	atOwner      = "HELMxOWNERx"
+)
+
+var expressions = strings.NewReplacer(
+	inNamespace, "{{ .Release.Namespace }}",
+	atReplicas, "{{ .Values.replicas }}",
+	atImage, "{{ .Values.image.repository }}:{{ .Values.image.tag }}",
+	atResources, "{{ toJson .Values.resources }}",
+	atPullSecret, "{{ toJson .Values.imagePullSecrets }}",
+	atPriority, "{{ toJson .Values.priorityClassName }}",
+	atNodes, "{{ toJson .Values.nodeSelector }}",
+	atTaints, "{{ toJson .Values.tolerations }}",
+	atMonitoring, "{{ .Values.networkPolicy.monitoringNamespace }}",
+)
+
+// blocks replace a whole line, which begins with ${1}.
+var blocks = []struct {
+	line *regexp.Regexp
+	text string
+}{
+	{regexp.MustCompile(`(?m)^( *)(- )?ports: ` + atPorts + `$`), `${1}${2}ports:
+${1}  {{- range .Values.networkPolicy.apiServerPorts }}
+${1}  - {port: {{ . }}, protocol: TCP}
+${1}  {{- end }}`},
+	// The garbage collector deletes the configurations with the namespace, so that they never block a cluster without their
+	// server. helm template has no cluster to look up the namespace in.
+	{regexp.MustCompile(`(?m)^( *)ownerReferences: ` + atOwner + `$`), `${1}{{- with lookup "v1" "Namespace" "" .Release.Namespace }}
+${1}ownerReferences:
+${1}- {apiVersion: v1, kind: Namespace, name: {{ .metadata.name }}, uid: {{ .metadata.uid }}}
+${1}{{- end }}`},
+}
+
+// document converts one object. It returns nothing for the namespace, which Helm's user chooses.
+func (b *builder) document(doc document, folder string) ([]byte, error) {
+	kind, _ := doc["kind"].(string)
+	condition := ""
+	b.inNamespace(doc)
+	switch kind {
+	case "Namespace":
+		return nil, nil
+	case "Deployment":
+		b.deployment(doc)
+	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
+		b.configuration(doc)
+	case "NetworkPolicy":
+		b.networkPolicy(doc)
+		condition = ".Values.networkPolicy.enabled"
+	case "Certificate":
+		b.certificate(doc)
+	case "ResourceQuota": // it allows the priority class
+		b.quota(doc)
+		condition = ".Values.priorityClassName"
+	}
+	if folder == "monitoring" {
+		b.values.Monitoring = true
+		condition = ".Values.monitoring.enabled"
+	}
+	text, err := yaml.Marshal(doc)
+	if err != nil {
+		return nil, err
+	}
+	out := escape(string(text))
+	for _, block := range blocks {
+		out = block.line.ReplaceAllString(out, block.text)
+	}
+	out = expressions.Replace(out)
+	if condition != "" {
+		out = "{{- if " + condition + " }}\n" + out + "{{- end }}\n"
+	}
+	return []byte(out), nil
+}
+
+// inNamespace moves an object and the subjects of a binding to the namespace of the release.
+func (b *builder) inNamespace(doc document) {
+	subjects, _ := doc["subjects"].([]any)
+	for _, holder := range append(subjects, doc["metadata"]) {
+		if m, ok := holder.(document); ok && m["namespace"] == b.name {
+			m["namespace"] = inNamespace
+		}
+	}
+}
+
+func (b *builder) deployment(doc document) {
+	spec := member(doc, "spec")
+	if replicas, ok := spec["replicas"]; ok {
+		b.values.Replicas, spec["replicas"] = replicas, atReplicas
+	}
+	pod := member(spec, "template", "spec")
+	if pod == nil {
+		return
+	}
+	pod["imagePullSecrets"], pod["nodeSelector"], pod["tolerations"] = atPullSecret, atNodes, atTaints
+	b.values.PriorityClass, _ = pod["priorityClassName"].(string)
+	pod["priorityClassName"] = atPriority
+	containers, _ := pod["containers"].([]any)
+	for _, c := range containers {
+		if c, ok := c.(document); ok && c["image"] == b.name {
+			c["image"] = atImage
+			b.values.Resources, c["resources"] = c["resources"], atResources
+		}
+	}
+}
+
+// configuration makes the namespace the owner, and calls the Service in the namespace.
+func (b *builder) configuration(doc document) {
+	metadata := member(doc, "metadata")
+	if metadata == nil {
+		return
+	}
+	metadata["ownerReferences"] = atOwner
+	if annotations, ok := metadata["annotations"].(document); ok {
+		const inject = "cert-manager.io/inject-ca-from"
+		if from, ok := annotations[inject].(string); ok {
+			annotations[inject] = b.moved(from, "", "/")
+		}
+	}
+	webhooks, _ := doc["webhooks"].([]any)
+	for _, w := range webhooks {
+		w, _ := w.(document)
+		if service := member(w, "clientConfig", "service"); service["namespace"] == b.name {
+			service["namespace"] = inNamespace
+		}
+		expressions, _ := member(w, "namespaceSelector")["matchExpressions"].([]any)
+		for _, e := range expressions {
+			e, _ := e.(document)
+			list, _ := e["values"].([]any)
+			for i := range list {
+				if e["key"] == "kubernetes.io/metadata.name" && list[i] == b.name {
+					list[i] = inNamespace
+				}
+			}
+		}
+	}
+}
+
+// moved replaces the namespace between two texts.
+func (b *builder) moved(text, before, after string) string {
+	return strings.Replace(text, before+b.name+after, before+inNamespace+after, 1)
+}
+
+func (b *builder) certificate(doc document) {
+	names, _ := member(doc, "spec")["dnsNames"].([]any)
+	for i := range names {
+		if name, ok := names[i].(string); ok {
+			names[i] = b.moved(name, ".", ".svc")
+		}
+	}
+}
+
+func (b *builder) quota(doc document) {
+	expressions, _ := member(doc, "spec", "scopeSelector")["matchExpressions"].([]any)
+	for _, e := range expressions {
+		if e, ok := e.(document); ok && e["scopeName"] == "PriorityClass" {
+			e["values"] = []any{atPriority}
+		}
+	}
+}
+
+// networkPolicy makes values of the API server's ports and of the namespace of Prometheus.
+func (b *builder) networkPolicy(doc document) {
+	b.values.NetworkPolicy = true
+	spec := member(doc, "spec")
+	ingress, _ := spec["ingress"].([]any)
+	for _, rule := range ingress {
+		rule, _ := rule.(document)
+		from, _ := rule["from"].([]any)
+		for _, source := range from {
+			source, _ := source.(document)
+			labels := member(source, "namespaceSelector", "matchLabels")
+			if name, ok := labels["kubernetes.io/metadata.name"].(string); ok && b.values.MonitoringSource == "" {
+				b.values.MonitoringSource, labels["kubernetes.io/metadata.name"] = name, atMonitoring
+			}
+		}
+	}
+	egress, _ := spec["egress"].([]any)
+	for _, rule := range egress {
+		rule, _ := rule.(document)
+		ports, _ := rule["ports"].([]any)
+		if _, limited := rule["to"]; limited || len(ports) == 0 {
+			continue
+		}
+		for _, p := range ports {
+			if p, ok := p.(document); ok {
+				b.values.APIServerPorts = append(b.values.APIServerPorts, p["port"])
+			}
+		}
+		rule["ports"] = atPorts
+		return
+	}
+}
+
+// member returns an object below doc, or nil.
+func member(doc document, path ...string) document {
+	for _, name := range path {
+		doc, _ = doc[name].(document)
+	}
+	return doc
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"sigs.k8s.io/yaml"
+)
+
+// values are the defaults of the chart, from the manifests.
+type values struct {
+	Image            imageValues
+	Replicas         any
+	Resources        any
+	PriorityClass    string
+	Monitoring       bool // whether there are manifests for it
+	NetworkPolicy    bool
+	APIServerPorts   []any
+	MonitoringSource string // the namespace of Prometheus
+}
+
+type imageValues struct{ Repository, Tag string }
+
+func newValues(name string) *values {
+	return &values{Image: imageValues{Repository: name, Tag: "latest"}, Replicas: 2}
+}
+
+// text returns values.yaml, with a comment for each value. A value without a place in the manifests is left out.
+func (v *values) text() ([]byte, error) {
+	var out bytes.Buffer
+	add := func(comment, key string, value any) error {
+		text, err := yaml.Marshal(map[string]any{key: value})
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&out, "# %s\n%s", comment, text)
+		return nil
+	}
+	type row struct {
+		comment, key string
+		value        any
+	}
+	rows := []row{
+		{"The image of the program.", "image", map[string]any{"repository": v.Image.Repository, "tag": v.Image.Tag}},
+		{"Names of Secrets with which the kubelet pulls the image, as {name: NAME}.", "imagePullSecrets", []any{}},
+		{"The number of Pods. Use 3 if a node can be down for long.", "replicas", v.Replicas},
+		{"GOMEMLIMIT in the Deployment is for this limit of memory.", "resources", v.Resources},
+		{"The PriorityClass of the Pods, such as system-cluster-critical.", "priorityClassName", v.PriorityClass},
+		{"The nodes for the Pods.", "nodeSelector", map[string]any{}},
+		{"The taints that the Pods tolerate.", "tolerations", []any{}},
+	}
+	if v.NetworkPolicy {
+		rows = append(rows, row{"apiServerPorts are the ports of the API server's Service and behind it. monitoringNamespace is the one of Prometheus.",
+			"networkPolicy", map[string]any{"enabled": true, "apiServerPorts": v.APIServerPorts, "monitoringNamespace": v.MonitoringSource}})
+	}
+	if v.Monitoring {
+		rows = append(rows, row{"Enable it if the cluster has the Prometheus Operator.", "monitoring", map[string]any{"enabled": false}})
+	}
+	for _, r := range rows {
+		if err := add(r.comment, r.key, plain(r.value)); err != nil {
+			return nil, err
+		}
+	}
+	return out.Bytes(), nil
+}
+
+// plain converts a decoded value for the encoder.
+func plain(value any) any {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return value
+	}
+	var out any
+	if json.Unmarshal(text, &out) != nil {
+		return value
+	}
+	return out
+}
