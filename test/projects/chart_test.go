@@ -3,6 +3,7 @@
 package projects
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -80,7 +81,7 @@ func (p *project) installsChart(t *testing.T, dir string) {
 	eventually(t, "the configurations are deleted with their namespace", func() error {
 		left, err := kubectl(t, dir, "get", kinds, "-o", "name")
 		if err == nil && strings.Contains(left, "/"+p.name+"\n") {
-			err = os.ErrExist
+			err = errors.New("they still exist")
 		}
 		return err
 	})

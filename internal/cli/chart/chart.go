@@ -13,7 +13,6 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -94,11 +93,12 @@ func (b *builder) folder(c *Chart, dir, kind string) error {
 		if err != nil {
 			return problem.New("a resource of %s: %w", filepath.Join(dir, "kustomization.yaml"), err)
 		}
-		target, converted := path.Join("templates", path.Base(resource)), []byte(nil)
-		if kind == "crd" { // Helm installs these first, and does not expand templates in them
-			target, converted = path.Join("crds", path.Base(resource)), text
-		} else if converted, err = b.template(text, kind); err != nil {
-			return problem.New("%s: %w", file, err)
+		target, converted := path.Join("crds", path.Base(resource)), text // Helm installs these first, without expanding templates
+		if kind != "crd" {
+			target = path.Join("templates", path.Base(resource))
+			if converted, err = b.template(text, kind); err != nil {
+				return problem.New("%s: %w", file, err)
+			}
 		}
 		if c.Files[target] != nil {
 			return problem.New("two resources have the file name %s, and a chart has one folder for all: rename one", path.Base(resource))
@@ -193,16 +193,6 @@ func (c *Chart) mayReplace(dir string) error {
 		return problem.New("%s is not empty and has no chart %q: choose another folder with --dir", dir, c.Name)
 	}
 	return nil
-}
-
-// Names returns the paths of the files, sorted.
-func (c *Chart) Names() []string {
-	var names []string
-	for name := range c.Files {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // escape keeps Helm from expanding braces in a text.
