@@ -231,8 +231,8 @@ func TestFiltersSelectFindings(t *testing.T) {
 		}
 		return n
 	}
-	laws := ask[[]string](b, `[...document.querySelectorAll("[name=law]")].map(i => i.parentNode.innerText.replace(/ *\(.*/, "").trim())`)
-	hooks := ask[[]string](b, `[...document.querySelectorAll("[name=hook]")].map(i => i.parentNode.innerText.replace(/ *\(.*/, "").trim())`)
+	laws := ask[[]string](b, `[...document.querySelectorAll("[name=law]")].map(i => i.parentNode.innerText.trim().replace(/ *\(\d[^)]*\)$/, ""))`)
+	hooks := ask[[]string](b, `[...document.querySelectorAll("[name=hook]")].map(i => i.parentNode.innerText.trim().replace(/ *\(\d[^)]*\)$/, ""))`)
 	if len(laws) < 3 || len(hooks) < 3 {
 		t.Fatalf("the filters are %q and %q", laws, hooks)
 	}

@@ -41,7 +41,7 @@ func (p *predicates) explainConditions(ctx context.Context, h *inprocess.Hook, a
 	request := plugincel.CreateAdmissionRequest(versioned.Attributes, metav1.GroupVersionResource(versioned.GetResource()), metav1.GroupVersionKind(versioned.VersionedKind))
 	budget := int64(celconfig.RuntimeCELCostBudgetMatchConditions)
 	for i, c := range all {
-		may := &asking{Authorizer: p.authorizer, guessed: p.guessedAuthorizer}
+		may := &recordingAuthorizer{Authorizer: p.authorizer, guessed: p.guessedAuthorizer}
 		compiled := conditions().CompileCondition([]plugincel.ExpressionAccessor{&matchconditions.MatchCondition{Name: c.Name, Expression: c.Expression}},
 			plugincel.OptionalVariableDeclarations{HasAuthorizer: true}, environment.StoredExpressions)
 		results, left, err := compiled.ForInput(ctx, versioned, request, plugincel.OptionalVariableBindings{Authorizer: may}, nil, budget)
@@ -55,14 +55,14 @@ func (p *predicates) explainConditions(ctx context.Context, h *inprocess.Hook, a
 	return predicates
 }
 
-// An asking is an authorizer that records a question which the wrapped authorizer cannot answer.
-type asking struct {
+// A recordingAuthorizer is an authorizer that records a question which the wrapped authorizer cannot answer.
+type recordingAuthorizer struct {
 	authorizer.Authorizer
 	guessed bool   // the wrapped authorizer is the default one
 	unknown string // the question, or empty
 }
 
-func (a *asking) Authorize(ctx context.Context, asked authorizer.Attributes) (authorizer.Decision, string, error) {
+func (a *recordingAuthorizer) Authorize(ctx context.Context, asked authorizer.Attributes) (authorizer.Decision, string, error) {
 	decision, why, err := a.Authorizer.Authorize(ctx, asked)
 	switch {
 	case err != nil:
@@ -94,7 +94,7 @@ func mayDo(a authorizer.Attributes) string {
 	return fmt.Sprintf("%s may %s %s", a.GetUser().GetName(), a.GetVerb(), what)
 }
 
-func (a *asking) answer(result plugincel.EvaluationResult) (PredicateResult, string) {
+func (a *recordingAuthorizer) answer(result plugincel.EvaluationResult) (PredicateResult, string) {
 	switch {
 	case a.unknown != "":
 		return Unknown, a.unknown
