@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -106,7 +107,7 @@ func FuzzAnswers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, status int, header string, body []byte) {
 		l := &listener{runner: &runner{screen: &screen.Screen{Quiet: true}, result: &Result{}}}
 		response := &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {header}, "Location": {header}},
-			Request: &http.Request{}}
+			Request: &http.Request{URL: &url.URL{Scheme: "https", Host: "127.0.0.1"}}}
 		if strings.ContainsFunc(header, func(c rune) bool { return c < ' ' || c > '~' }) {
 			return // net/http refuses such a header
 		}
