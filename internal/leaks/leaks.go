@@ -4,6 +4,7 @@
 package leaks
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"runtime"
@@ -16,6 +17,9 @@ import (
 func Main(m *testing.M) {
 	before := runtime.NumGoroutine()
 	code := m.Run()
+	if fuzz := flag.Lookup("test.fuzz"); fuzz != nil && fuzz.Value.String() != "" {
+		os.Exit(code) // go test -fuzz keeps goroutines of its own until the process ends
+	}
 	if !Gone(before, 10*time.Second) {
 		fmt.Println("goroutines were left behind:")
 		_ = pprof.Lookup("goroutine").WriteTo(os.Stdout, 1)
