@@ -56,7 +56,7 @@ func TestServesAndReadsTheCertificateAgain(t *testing.T) {
 	hooks, ops := start(t, p, "--tls-cert-file="+filepath.Join(dir, "tls.crt"), "--tls-private-key-file="+filepath.Join(dir, "tls.key"))
 
 	client := clientOf(ca)
-	eventually(t, "it is ready", func() bool { return get(t, client, "http://"+ops+"/readyz").StatusCode == http.StatusOK })
+	eventually(t, "it is ready", func() bool { return isReady(t, client, "http://"+ops+"/readyz") })
 	serving := func() []byte { return get(t, client, "https://"+hooks+"/readyz").TLS.PeerCertificates[0].Raw }
 	if !bytes.Equal(serving(), first) {
 		t.Error("the certificate is not the one in the file")
@@ -89,7 +89,7 @@ func TestTokens(t *testing.T) {
 	hooks, ops := start(t, newProgram(), "--token-file="+tokens,
 		"--tls-cert-file="+filepath.Join(dir, "tls.crt"), "--tls-private-key-file="+filepath.Join(dir, "tls.key"))
 	client := clientOf(ca)
-	eventually(t, "it is ready", func() bool { return get(t, client, "http://"+ops+"/readyz").StatusCode == http.StatusOK })
+	eventually(t, "it is ready", func() bool { return isReady(t, client, "http://"+ops+"/readyz") })
 	for token, want := range map[string]int{"": http.StatusUnauthorized, "Bearer guess-of-2026-xyz": http.StatusUnauthorized, "Bearer s3cret-of-2026-xyz": http.StatusMethodNotAllowed} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+hooks+"/validate/pods.example.com", http.NoBody)
 		if err != nil {
@@ -163,6 +163,17 @@ func get(t *testing.T, client *http.Client, url string) *http.Response {
 		t.Fatal(err)
 	}
 	return do(t, client, req)
+}
+
+// isReady reports whether the probe at url succeeds. TLS handshakes fail until the certificate is loaded, and that is not ready.
+func isReady(t *testing.T, client *http.Client, url string) bool {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := client.Do(req)
+	return err == nil && resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
 }
 
 func do(t *testing.T, client *http.Client, req *http.Request) *http.Response {
@@ -348,7 +359,7 @@ func TestBackgroundWorkOutlivesTheServer(t *testing.T) {
 	}()
 	<-running
 	client := clientOf(ca)
-	eventually(t, "it is ready", func() bool { return get(t, client, "https://"+addr+"/readyz").StatusCode == http.StatusOK })
+	eventually(t, "it is ready", func() bool { return isReady(t, client, "https://"+addr+"/readyz") })
 	stop()
 	for range 2 {
 		if err := <-dialed; err == nil {
@@ -413,7 +424,7 @@ func TestOptionsOfTheServer(t *testing.T) {
 	})
 	ready.Store(true)
 	eventually(t, "it is ready", func() bool {
-		return get(t, client, "https://"+listener.Addr().String()+"/readyz").StatusCode == http.StatusOK
+		return isReady(t, client, "https://"+listener.Addr().String()+"/readyz")
 	})
 }
 
