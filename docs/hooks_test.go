@@ -33,7 +33,7 @@ var mutators = []struct {
 			c := &req.Object.Spec.Containers[i]
 			if strings.HasSuffix(c.Image, ":latest") && c.ImagePullPolicy != corev1.PullAlways {
 				c.ImagePullPolicy = corev1.PullAlways
-				req.Warn("container " + c.Name + ": " + c.Image + " moves, so it is always pulled")
+				req.Warn("container " + c.Name + ": the image is always pulled, because the tag latest can change")
 			}
 		}
 		return nil

@@ -21,14 +21,14 @@ func newChart(s *screen.Screen) *cobra.Command {
 		Long: `Write a Helm chart from the manifests of a project that "admitkit init" generated.
 
 The manifests in config stay the only source. Run the command again when they
-change: it replaces the chart. Values of the chart are what differs between
-clusters: the namespace of the release, the image, replicas, resources, the
-PriorityClass, nodes, the ports of the API server, and whether there is a
+change: it replaces the chart. The chart has a value for everything that differs
+between clusters: the namespace of the release, the image, replicas, resources,
+the PriorityClass, nodes, the ports of the API server, and whether there is a
 Prometheus Operator. values.yaml has the defaults from the manifests.
 
-Create the namespace before "helm install". The webhook configurations then belong
-to it: if the namespace is deleted first, Kubernetes deletes them, too. Otherwise
-they would block requests that no webhook can answer.`,
+Create the namespace before "helm install". The chart then makes it the owner of
+the webhook configurations, so Kubernetes deletes them with the namespace. Without
+an owner, they would stay and block requests.`,
 		Example: `
 admitkit chart
 helm lint bin/chart

@@ -34,7 +34,7 @@ applies it again.
 dev uses the API server that "admitkit apiserver path" finds, and builds one if
 there is none. Ctrl-C ends dev, stops the API server and deletes its objects.
 
-With --url, dev registers a webhook in any language that is already running.
+With --url, dev registers an already running webhook, in any language.
 
 With --cluster, dev registers the hooks in the cluster of your kubeconfig, and
 the cluster calls this machine. To keep the cluster working, dev changes the

@@ -47,10 +47,10 @@ explain assumes that each webhook allows the request and does not change the
 object. It does not guess. The answer is "unknown" for:
 
   - selectors on namespace labels that are not known
-  - conditions that use the authorizer; --allow gives the permissions, and
-    --cluster asks the cluster if you may create SubjectAccessReviews
-  - conditions on the uid or the extra fields of the user; give --user-uid or
-    --user-extra
+  - conditions that use the authorizer. --allow gives the permissions. With
+    --cluster, explain asks the cluster, if you may create SubjectAccessReviews
+  - conditions on the uid or the extra fields of the user. --user-uid and
+    --user-extra give them
   - conditions on fields that the API server's own admission plugins set
 
 Exit codes:
@@ -95,7 +95,7 @@ admitkit explain -f pod.yaml --webhook-configuration webhooks/ --expect-called i
 	f.StringVar(&o.Name, "name", "", "name of the object that has the subresource, if -f does not name it, as with PodExecOptions")
 	namespaceLabels := f.String("namespace-labels", "", "labels of the namespace, such as team=web,env=prod, instead of those of its Namespace; \"\" means no labels")
 	f.StringVar(&o.Resource, "resource", "", "resource of the objects, as RESOURCE.VERSION.GROUP, for a Scale or a kind without a CustomResourceDefinition")
-	f.StringVar(&o.User, "user", "", "user who sends the request (default you with --cluster, otherwise admin in system:masters)")
+	f.StringVar(&o.User, "user", "", "user who sends the request (default with --cluster the user of the kubeconfig, otherwise admin in system:masters)")
 	f.StringArrayVar(&o.Groups, "group", nil, "group of the user; can be repeated")
 	uid := f.String("user-uid", "", "uid of the user (default unknown)")
 	f.StringArrayVar(&o.Extra, "user-extra", nil, "extra field of the user as KEY=VALUE (default unknown); can be repeated")

@@ -48,8 +48,8 @@ can also be in a file, ` + lint.DefaultConfig + ` or the one that --config names
     reason: it guards kube-system on purpose
 
 For reinvocationPolicy IfNeeded, lint asks for a proof that the webhook is safe
-to call again: the results of "admitkit verify -o json". Name the file, relative
-to that of the configuration, in an annotation of the configuration:
+to call again: the results of "admitkit verify -o json". Give the path of that
+file, relative to the configuration file, in an annotation of the configuration:
 
   lint.admitkit.dev/proof: "sidecar.example.com=proof.json"
 

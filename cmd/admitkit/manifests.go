@@ -30,8 +30,8 @@ function, which can also return an error:
 
   func Hooks() []*webhook.Hook
 
-It can have the parameters of Hooks in package program, too: no cluster is needed.
-Without it, the hooks are the exported variables of type *webhook.Hook, and the
+Hooks can also take (context.Context, *program.Deps). The command does not need a
+cluster for that. Without the function, the hooks are the exported variables of type *webhook.Hook, and the
 results of exported functions without parameters that return one. The go command
 builds the package; nothing is written into its folder.
 
@@ -123,7 +123,7 @@ admitkit manifests --form static --url https://127.0.0.1:9443 --name shop --ca-f
 	f.StringVar(&o.Name, "name", "", "metadata.name of the objects (default the name of the Service)")
 	f.StringVar(&o.Service, "service", "", "Service in front of the hooks, as `NAMESPACE/NAME[:PORT]`")
 	f.StringVar(&o.URL, "url", "", "`URL` of the hooks, if there is no Service: https://HOST[:PORT][/PATH]")
-	f.StringVar(&o.CAFile, "ca-file", "", "PEM `FILE` with the CA certificates for the caBundle")
+	f.StringVar(&o.CAFile, "ca-file", "", "`FILE` with the CA certificates for the caBundle, as PEM")
 	f.StringVar(&o.CertManager, "cert-manager", "", "Certificate whose CA cert-manager writes into the caBundle, as `NAMESPACE/CERTIFICATE`")
 	f.StringVar(&o.Namespace, "namespace", "", "namespace of the hooks, which the namespaceSelector excludes (default the namespace of the Service)")
 	f.StringArrayVar(&o.Labels, "label", nil, "label for the objects, as `KEY=VALUE`; can be repeated")

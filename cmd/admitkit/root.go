@@ -60,7 +60,7 @@ Exit codes of all commands:
   1  a problem was found, such as a law that fails or a lint finding
   2  the command failed, or too little is known for an answer
 
-The help of a command says more where the command needs it.`,
+If a command uses other exit codes, its help lists them.`,
 		Example: `
 admitkit init shop-webhooks --mutate pods
 admitkit lint config/

@@ -49,8 +49,9 @@ fix. docs/idempotence.md explains the laws and the report.
 The webhook must be running: on this machine, or behind "kubectl port-forward".
 --webhook-configuration has its operations, kinds, selectors, review versions
 and side effects. Without --url, verify calls the address in its clientConfig.
-With --url and without --ca-file, verify takes only the caBundle from it. Without
-a configuration, verify assumes CREATE of the kinds of the samples.
+With --url, verify ignores the clientConfig, except for the caBundle if --ca-file
+is not set. Without a configuration, verify assumes CREATE of the kinds of the
+samples.
 
 -f has sample objects that the webhook changes, CustomResourceDefinitions, and
 Namespaces with their labels. verify sends objects only to the webhook and

@@ -254,7 +254,7 @@ type pythonCase struct {
 	Exceptions                                        []map[string]string
 }
 
-// TestVerifyPatternsOfPython does the same for two replicas of a server in Python.
+// TestVerifyPatternsOfPython verifies two replicas of a server in Python, as TestVerifyPatternsOfGo does for servers in Go.
 func TestVerifyPatternsOfPython(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Fatal("this test needs Python 3 on PATH, such as Debian's package python3: ", err)

@@ -40,12 +40,12 @@ func newVet(s *screen.Screen) *cobra.Command {
 
 In controller-runtime, any error of a validator denies the request. In admitkit, an
 error that is not a denial is a failure to decide: with failurePolicy Ignore the
-request is admitted. vet reports each error that a handler returns and that was made
-by errors.New or fmt.Errorf without another error, also in functions of the same
-package that the handler returns. To accept one, write //admitkit:failure on its line
-or on the line above.
+request is admitted. vet reports errors that a handler returns and that errors.New or
+fmt.Errorf created without wrapping another error. It also follows calls to functions
+in the same package. To accept an error, write //admitkit:failure on its line or on
+the line above.
 
-It runs "go vet" with this program. In CI you can also run
+vet runs "go vet" with this program. In CI you can also run
 
   go vet -vettool=$(which admitkit) ./...
 

@@ -88,7 +88,7 @@ func TestUnusableSecretIsReported(t *testing.T) {
 		"--url=https://127.0.0.1:9443", "--addr=127.0.0.1:0", "--ops-addr=", "--shutdown-delay=1h")
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
-	const reason = "Secret sidecar-injector/sidecar-injector-ca: the Secret has other data than a CA of admitkit"
+	const reason = "Secret sidecar-injector/sidecar-injector-ca: the Secret contains data that is not an admitkit CA"
 	var log bytes.Buffer // read only after the program has ended
 	err = newProgram().Run(ctx, args, io.Discard, &log)
 	if err == nil || !strings.HasPrefix(err.Error(), reason) || !strings.HasSuffix(err.Error(), "choose another name, or delete this Secret") || ctx.Err() != nil {

@@ -4,11 +4,11 @@ package jsonraw
 
 import "math"
 
-// The functions of this file skip values fast. Each returns the offset after the value that starts at i, or
-// wrong if anything is unusual. Then skipCarefully reads the value again and returns the error if there is one.
-// The API server writes no white space, so these functions test for it last.
+// The functions of this file skip values fast. Each returns the offset after the value that starts at i. If anything is
+// unusual, it returns wrong, and skipCarefully reads the value again to find the error, if there is one. The API server
+// writes no white space, so these functions test for it last.
 
-// wrong is an offset after the end of every document.
+// wrong is greater than any offset in a document.
 const wrong = math.MaxInt
 
 // mostOpen bounds the nesting of values that skipValue handles.

@@ -31,12 +31,12 @@ func (e *Error) Unwrap() error { return e.Err }
 // New returns an error without hints. Its arguments are those of fmt.Errorf.
 func New(format string, args ...any) *Error { return &Error{Err: fmt.Errorf(format, args...)} }
 
-// Hint returns err with another hint, after those that it has.
+// Hint returns err with a further hint, which is printed last.
 func Hint(err error, format string, args ...any) *Error {
 	return &Error{Err: err, Hints: append(Hints(err), fmt.Sprintf(format, args...))}
 }
 
-// Hint returns e with another hint.
+// Hint returns e with a further hint.
 func (e *Error) Hint(format string, args ...any) *Error { return Hint(e, format, args...) }
 
 // Hints returns the hints of err or of an error that it wraps.

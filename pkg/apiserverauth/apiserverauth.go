@@ -269,7 +269,7 @@ func (u *User) checkCredentials(name string) error {
 	case cert != (u.KeyFile != ""):
 		return fmt.Errorf("CertFile and KeyFile for %s: set both or neither", name)
 	case u.TokenFile != "" && u.Token != "":
-		return fmt.Errorf("TokenFile and Token for %s: set one", name)
+		return fmt.Errorf("TokenFile and Token are both set for %s: set only one", name)
 	case token && basic:
 		return fmt.Errorf("a token and a password for %s: every call with both fails; set one", name)
 	case !cert && !token && !basic:

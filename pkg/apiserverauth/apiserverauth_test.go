@@ -245,7 +245,7 @@ func TestFilesRejectsInvalidOptions(t *testing.T) {
 		{"a relative token", apiserverauth.User{Service: at, TokenFile: "./t"}, `TokenFile for`},
 		{"no key", apiserverauth.User{Service: at, CertFile: "/c"}, "CertFile and KeyFile for hooks.shop.svc:443: set both or neither"},
 		{"no certificate", apiserverauth.User{Service: at, KeyFile: "/k", Token: "t"}, "set both or neither"},
-		{"two tokens", apiserverauth.User{Service: at, TokenFile: "/t", Token: "t"}, "TokenFile and Token for hooks.shop.svc:443: set one"},
+		{"two tokens", apiserverauth.User{Service: at, TokenFile: "/t", Token: "t"}, "TokenFile and Token are both set for hooks.shop.svc:443: set only one"},
 		{"token and password", apiserverauth.User{Service: at, TokenFile: "/t", Username: "a", Password: "b"}, "every call with both fails; set one"},
 		{"a token with a line end", apiserverauth.User{Service: at, Token: "secret\n"}, "Token for hooks.shop.svc:443 is not a bearer token"},
 		{"no password", apiserverauth.User{Service: at, Username: "a"}, "Username with Password for hooks.shop.svc:443 is not a user name with a password"},

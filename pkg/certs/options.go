@@ -208,8 +208,8 @@ func (o Options) policy() policy {
 type Target struct {
 	Kind TargetKind
 	Name string
-	// Webhooks are the names of the webhooks of a configuration whose caBundle is written. Empty
-	// means all. It must be empty for other kinds, which have one caBundle.
+	// Webhooks names the webhooks in the configuration that get the caBundle. Empty means all. For other
+	// kinds it must be empty: they have a single caBundle.
 	Webhooks []string
 	// OwnerAnnotation and Owner identify the installation. If the object has this annotation with
 	// another value, it belongs to another installation of the same name and is not written. A source

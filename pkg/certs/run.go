@@ -12,8 +12,8 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Start maintains the CA, the certificate and the caBundles until ctx is done. It returns an error at once if the Secret has
-// other data than a CA of admitkit. After any other error, such as a missing permission, it tries again. Status and the
+// Start maintains the CA, the certificate and the caBundles until ctx is done. It returns an error at once if the Secret
+// contains data that is not an admitkit CA. After any other error, such as a missing permission, it tries again. Status and the
 // log report these errors.
 func (s *SelfManaged) Start(ctx context.Context) error {
 	if s.start.Swap(true) {

@@ -312,7 +312,7 @@ func TestForeignSecret(t *testing.T) {
 		if err := r.call(f.bundleAt(webhooks, time.Now())); err != nil {
 			t.Error(err)
 		}
-		want := "Secret hooks/ca: the Secret has other data than a CA of admitkit: it has the keys password: choose another name, or delete this Secret"
+		want := "Secret hooks/ca: the Secret contains data that is not an admitkit CA: it has the keys password: choose another name, or delete this Secret"
 		if st := r.Status(); !errors.Is(st.Err, errForeignSecret) || st.Err.Error() != want || !st.Trusted || len(f.data()) != 1 {
 			t.Errorf("status %+v", st)
 		}

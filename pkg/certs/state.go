@@ -55,7 +55,7 @@ const (
 // The faults in the data of a Secret.
 var (
 	errEmptySecret   = errors.New("the Secret is empty")
-	errForeignSecret = errors.New("the Secret has other data than a CA of admitkit")
+	errForeignSecret = errors.New("the Secret contains data that is not an admitkit CA")
 	errCorruptSecret = errors.New("the Secret is damaged")
 )
 

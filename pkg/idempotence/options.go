@@ -215,7 +215,7 @@ type Exception struct {
 	// "spec.containers[*].image". Changes at the path and below it are ignored, and so are the
 	// API server's errors about it. [*] matches any element, and * in the key of an element
 	// matches any text: "spec.volumes[name=creds-*]". For L11 and L12, a path may also be
-	// "rival:" and the name of a rival that the webhook cannot live with.
+	// "rival:" and the name of a rival that the webhook conflicts with.
 	Path string `json:"path"`
 	// Law is the law that may be broken there. Empty means all laws.
 	Law Law `json:"law,omitempty"`

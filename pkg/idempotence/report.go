@@ -98,7 +98,7 @@ type Violation struct {
 	Fix     string     `json:"fix"`
 	Case    Case       `json:"case"`
 	Calls   []Exchange `json:"calls"`
-	// Difference is how two objects differ that should be equal, or nil.
+	// Difference describes how two objects differ that should be equal. It is nil if no objects were compared.
 	Difference *Difference `json:"difference,omitempty"`
 	// File is the file in which the case is stored, or empty. See [Report.ReplayLine].
 	File string `json:"file,omitempty"`
@@ -106,8 +106,8 @@ type Violation struct {
 
 // An Exchange is one call of a webhook: its request and its response.
 type Exchange struct {
-	// Request is which API request the call was made for, counted from 1, and About what it
-	// is about. One request may come to several calls.
+	// Request is the number of the API request that caused the call, counted from 1. About describes that request. One
+	// request may cause several calls.
 	Request       int                   `json:"request"`
 	About         string                `json:"about"`
 	Webhook       string                `json:"webhook"`
@@ -148,7 +148,8 @@ func (r *Report) OK() bool {
 	return !slices.ContainsFunc(r.Findings, func(v *Violation) bool { return v.Verdict != Advice })
 }
 
-// A Wording adapts the texts of a report to the program that shows it. The zero value speaks of Go code.
+// A Wording adapts the texts of a report to the program that shows it. The texts of the zero value are for authors of Go
+// tests.
 type Wording struct {
 	// Hints replace the hints of reasons for the author of a Go test.
 	Hints Hints

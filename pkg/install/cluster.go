@@ -123,7 +123,8 @@ func (c *kubeCluster) owner(ctx context.Context) (metav1.OwnerReference, error) 
 }
 
 func (c *kubeCluster) cut(ctx context.Context, s sort, l live, indexes []int) error {
-	// A change since the read is a conflict, so the indexes are right.
+	// The patch sets resourceVersion, so it fails with a conflict if the object changed since it was read. The indexes are
+	// therefore still valid.
 	operations := []map[string]any{{"op": "replace", "path": "/metadata/resourceVersion", "value": l.resourceVersion}}
 	for _, i := range slices.Backward(slices.Sorted(slices.Values(indexes))) {
 		operations = append(operations, map[string]any{"op": "remove", "path": fmt.Sprintf("/webhooks/%d", i)})

@@ -32,16 +32,16 @@ type Options struct {
 	// opens no gap. A webhook that is no longer among the hooks gets Ignore, and Promote removes it.
 	FailOpenFirst bool
 	// Deployment names the Deployment of the webhook, in its namespace. Promote waits until the
-	// Deployment is rolled out: every replica is of its newest template and ready. If that is
-	// another template by then, the newer program installs, and this one gets [ErrSuperseded].
+	// Deployment is rolled out: every replica is of its newest template and ready. If the Deployment has
+	// a newer template by then, the newer program installs, and this program gets [ErrSuperseded].
 	Deployment string
 	// Ready is a further condition of Promote, which calls it until it returns nil. Nil means none.
 	Ready func(context.Context) error
 	// Revision orders the versions of a program during a rollout. An installation with a lower
 	// revision changes nothing and returns [ErrSuperseded]. Use a number that grows with every
 	// rollout, rollbacks included, such as .Release.Revision of Helm. Zero means no order: the last
-	// apply wins. With Deployment that is the newest program, unless a replica of an older one
-	// starts during the rollout.
+	// apply wins. If Deployment is set, the last apply normally comes from the newest program. The
+	// exception is an old replica that starts during the rollout.
 	Revision int64
 	// OwnedByNamespace makes the webhook's Namespace the owner of the configurations. After a deletion of the Namespace, the
 	// garbage collector of Kubernetes deletes them too. Without an owner they stay, and each call to the deleted webhook

@@ -266,7 +266,7 @@ func TestW9_29_SendsNoRetryAfter(t *testing.T) {
 	})
 	e := serve(t, webhook.Options{}, hook)
 	a := e.ask(t, hook, call{})
-	// The API server would repeat the call because of the header. The details are for the API client.
+	// With the header, the API server would repeat the call. retryAfterSeconds in the Status is for the API client.
 	if status := a.failed(t); a.header.Get("Retry-After") != "" || status.Details.RetryAfterSeconds != 3 {
 		t.Errorf("got header %q and %+v", a.header.Get("Retry-After"), status)
 	}

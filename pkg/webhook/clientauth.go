@@ -6,8 +6,8 @@ import "time"
 
 // ClientAuth restricts who may call the hooks of a [Server]. Without it, any client that reaches the
 // server may call them. An API server sends credentials only if its configuration says so: package
-// apiserverauth writes that configuration. It sends a webhook one kind of credentials, or a client
-// certificate and one other kind.
+// apiserverauth writes that configuration. For each webhook, the API server sends a client certificate,
+// a token or a password. It can combine a certificate with one of the others.
 //
 // A call needs one of the configured kinds of credentials. This allows a switch from one kind to
 // another, or API servers that use different kinds, without a failed call. It also means that the
@@ -29,7 +29,7 @@ type ClientAuth struct {
 	CAFile string
 	// Names lists the client certificates that may call. A name is compared with the common name
 	// of the subject, the DNS names, URIs, email addresses and IP addresses of the certificate.
-	// When empty, every certificate that a CA of CAFile signed may call. A name with "://" or
+	// If Names is empty, any client certificate signed by a CA in CAFile is accepted. A name with "://" or
 	// "urn:" matches URIs only, an IP address matches IP addresses only, and a name with "@" does
 	// not match DNS names.
 	Names []string

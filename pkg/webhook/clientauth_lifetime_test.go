@@ -75,8 +75,8 @@ func certificatesOfOneConnection(t *testing.T, protocol string) {
 	}
 }
 
-// A certificate is valid from its own start to the first expiry in its chain, or in the longer of
-// two chains, on an open connection.
+// A client certificate is accepted from its NotBefore until the first certificate in its chain expires. With two valid
+// chains, the later of their ends counts. Calls on open connections are checked, too.
 func TestClientCertificatesFollowTheCAFile(t *testing.T) {
 	for _, in := range []struct {
 		reason string

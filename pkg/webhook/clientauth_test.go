@@ -112,7 +112,7 @@ func TestTokensAndPasswords(t *testing.T) {
 	}
 }
 
-// A proxy may check another one of several Authorization headers, so none of them is accepted.
+// A call with several Authorization headers is rejected, because a proxy in front may have checked a different one.
 func TestSeveralAuthorizations(t *testing.T) {
 	const several = "the call has several Authorization headers; the webhook server accepts only one"
 	tokens, pairs := file(t, "first-of-2026-xyz\nsecond-of-2026xyz"), file(t, "ada:2")

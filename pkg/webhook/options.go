@@ -139,7 +139,7 @@ func (o *Options) check(hooks []*Hook) error {
 			continue // reported by checkHooks
 		}
 		if h.Path() == livePath || h.Path() == readyPath {
-			errs = append(errs, fmt.Errorf("webhook %s: the server answers probes at %s itself", h.Name(), h.Path()))
+			errs = append(errs, fmt.Errorf("webhook %s: path %s is reserved for probes: choose another with WithPath", h.Name(), h.Path()))
 		}
 	}
 	return errors.Join(append(errs, o.checkBodies(hooks)...)...)

@@ -167,8 +167,8 @@ func (s *Server) run(ctx context.Context, listener net.Listener, h *host, logger
 func (s *Server) drain(ctx context.Context, d *server.Drain, start time.Time, logger logr.Logger) error {
 	cutOff, err := d.Run(ctx)
 	running, _, _ := s.gate.Calls()
-	logger.Info("the webhook server stopped", "after", time.Since(start).String(), "callsAnsweredMeanwhile", s.lateCalls.Load(), "callsCutOff", cutOff,
-		"handlersLeftBehind", running, "closeNotices", s.connections.Notices())
+	logger.Info("the webhook server stopped", "after", time.Since(start).String(), "callsAnsweredWhileStopping", s.lateCalls.Load(), "callsAborted", cutOff,
+		"handlersStillRunning", running, "closeNotices", s.connections.Notices())
 	return err
 }
 

@@ -60,7 +60,7 @@ func TestStartReportsItsErrors(t *testing.T) {
 		{reason: "all at once", hooks: twins, want: strings.Replace(noCertificate, ": ", ": webhooks pods.example.com and pods.example.com share the path /mutate/pods.example.com\n"+
 			"two webhooks of one configuration are called pods.example.com\n", 1)},
 		{reason: "a probe's path", o: webhook.Options{TLSConfig: good, Addr: "127.0.0.1:0"}, hooks: []*webhook.Hook{probed},
-			want: "cannot start the webhook server: webhook pods.example.com: the server answers probes at /readyz itself"},
+			want: "cannot start the webhook server: webhook pods.example.com: path /readyz is reserved for probes: choose another with WithPath"},
 		{reason: "no hook", o: webhook.Options{TLSConfig: good, Addr: "127.0.0.1:0"}, hooks: []*webhook.Hook{nil},
 			want: "cannot start the webhook server: hook 0 is nil"},
 		{reason: "the listener fails", o: webhook.Options{TLSConfig: good, Listener: broken{taken}}, want: "the webhook server stopped: out of files"},

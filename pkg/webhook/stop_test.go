@@ -58,7 +58,7 @@ func TestAStopThatCutsCallsOff(t *testing.T) {
 				d.leave <- true
 				receive(t, answers, http.StatusServiceUnavailable, true)
 				if took := time.Since(start); took != time.Second {
-					t.Errorf("told after %s", took)
+					t.Errorf("the client was notified after %s", took)
 				}
 				_ = idle.Close()
 				err := <-stopped
@@ -68,7 +68,7 @@ func TestAStopThatCutsCallsOff(t *testing.T) {
 				if took := time.Since(start); took != time.Second+drain {
 					t.Errorf("the stop took %s", took)
 				}
-				want := fmt.Sprintf(`"msg"="the webhook server stopped" "after"="%s" "callsAnsweredMeanwhile"=2 "callsCutOff"=2 "handlersLeftBehind"=2 "closeNotices"=1`, time.Second+drain)
+				want := fmt.Sprintf(`"msg"="the webhook server stopped" "after"="%s" "callsAnsweredWhileStopping"=2 "callsAborted"=2 "handlersStillRunning"=2 "closeNotices"=1`, time.Second+drain)
 				if lines := logs.with("the webhook server stopped"); len(lines) != 1 || !strings.Contains(lines[0], want) {
 					t.Errorf("got %s", lines)
 				}

@@ -64,11 +64,11 @@ func TestPods(t *testing.T) {
 			"metadata.labels[owner] is deprecated: use policy.example.com/team"},
 		{"warning and denial", "both arrive", podOf(`"labels":{"owner":"ann"}`, `"containers":[`+goodContainer+`]`), nil,
 			[]string{"metadata.labels[app.kubernetes.io/name]"}, "metadata.labels[owner] is deprecated: use policy.example.com/team"},
-		{"older than the rule", "an update that leaves the faults alone is none of theirs", bad, bad, nil, ""},
-		{"another fault", "at the same place there is a new one",
+		{"older than the rule", "an update that leaves the faults as they are is allowed", bad, bad, nil, ""},
+		{"another fault", "an update that replaces a fault by another at the same place is denied",
 			podOf(named, `"containers":[{"name":"shop","image":"shop:latest","resources":{"limits":{"memory":"64Mi"}}}]`),
 			podOf(named, `"containers":[{"name":"shop","image":"shop","resources":{"limits":{"memory":"64Mi"}}}]`), []string{"spec.containers[0].image"}, ""},
-		{"worse", "an update that brings in a fault is denied for this one",
+		{"worse", "an update that adds a fault is denied for that fault",
 			podOf(named, `"containers":[{"name":"shop","image":"shop","resources":{"limits":{"memory":"64Mi"}}}]`), good, []string{"spec.containers[0].image"}, ""},
 	}
 	for _, row := range rows {
@@ -120,10 +120,10 @@ func TestFixedVersion(t *testing.T) {
 		want          bool
 	}{
 		{"shop:v1", "a tag", true},
-		{"shop", "no tag is latest", false},
-		{"shop:latest", "it moves", false},
-		{"registry:5000/shop", "that colon is of the port", false},
-		{"registry:5000/shop:v1", "this one is not", true},
+		{"shop", "no tag means latest", false},
+		{"shop:latest", "the tag latest can change", false},
+		{"registry:5000/shop", "that colon belongs to the port", false},
+		{"registry:5000/shop:v1", "the last colon begins the tag", true},
 		{"shop:latest@sha256:0123", "the digest decides", true},
 		{"registry.example.com/team/shop:", "an empty tag", false},
 		{"", "nothing", false},

@@ -59,8 +59,8 @@ func user(i int) apiv1.User {
 	}
 }
 
-// Database returns a custom resource that is about as large as the Pod of this size. It is encoded as by an
-// API server, with sorted names.
+// Database returns a custom resource that is about as large as the Pod of this size. Like
+// the output of an API server, its JSON has sorted names.
 func (s Size) Database() []byte {
 	var tree map[string]any
 	mustDecode(MustEncode(database(s.users)), &tree)

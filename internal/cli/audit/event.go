@@ -17,7 +17,7 @@ import (
 
 var (
 	errNotJSON  = errors.New("not JSON")
-	errNotEvent = errors.New("JSON, but no event of audit.k8s.io")
+	errNotEvent = errors.New("valid JSON, but not an audit.k8s.io Event")
 )
 
 // These are the fields of an event that are read, in the order in which the API server writes them.

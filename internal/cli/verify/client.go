@@ -55,7 +55,7 @@ func (r *runner) roots(h target) (*x509.CertPool, error) {
 	case r.CAFile != "":
 		info, err := os.Stat(r.CAFile)
 		if err == nil && info.Size() > mostCAFile {
-			err = fmt.Errorf("%s is too large for a file of certificates", r.CAFile)
+			err = fmt.Errorf("%s is larger than 4 MiB, so it is not a file of certificates", r.CAFile)
 		}
 		if err == nil {
 			bundle, err = os.ReadFile(r.CAFile)

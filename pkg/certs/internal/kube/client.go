@@ -70,7 +70,7 @@ func New(config *rest.Config, clock func() time.Time, namespace, secretName, fie
 	return k, nil
 }
 
-// A objectRef is an object that requests are about, as messages name it.
+// An objectRef identifies the object of a request. Its String is used in error messages.
 type objectRef struct {
 	kind, name string
 	resource   schema.GroupVersionResource

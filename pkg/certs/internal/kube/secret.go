@@ -85,7 +85,7 @@ func (k *Client) WriteSecret(ctx context.Context, s Secret) error {
 	return k.conflictOr(err, "update")
 }
 
-// checkWritable finds what the API server would refuse in many words, or take and then lose.
+// checkWritable returns an error for a Secret that cannot be updated, or whose update would be lost.
 func checkWritable(object *unstructured.Unstructured) error {
 	if object.GetDeletionTimestamp() != nil {
 		return fmt.Errorf("is being deleted and waits for the finalizers %s: it is created again after the deletion",

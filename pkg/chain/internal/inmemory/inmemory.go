@@ -69,7 +69,8 @@ func served(ctx context.Context, req *http.Request) *http.Request {
 	return r
 }
 
-// PanicError is the client's error after a handler panicked. To a client, the server closed the connection.
+// PanicError is the error that the client gets if the handler panics. It unwraps to io.EOF, as if the server had closed
+// the connection.
 type PanicError struct{ value any }
 
 func (p PanicError) Error() string { return io.EOF.Error() }

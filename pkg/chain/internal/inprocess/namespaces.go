@@ -104,7 +104,7 @@ func namespacesOf(labels map[string]map[string]string) map[string]*corev1.Namesp
 	return namespaces
 }
 
-// NewNamespace returns a Namespace with the labels and the label of its name.
+// NewNamespace returns a Namespace with these labels and the label kubernetes.io/metadata.name.
 func NewNamespace(name string, labels map[string]string) *corev1.Namespace {
 	all := map[string]string{}
 	maps.Copy(all, labels)

@@ -92,10 +92,10 @@ func (n *node) member(name string) *node {
 	return nil
 }
 
-// A Collection is the way in which the values at a place are identified.
+// A Collection says how the values at a place are identified.
 type Collection uint8
 
-// The collections.
+// These are the kinds of collection.
 const (
 	// Single is a place without a list or map, or an unknown place.
 	Single Collection = iota
