@@ -111,10 +111,13 @@ func TestDefinedCustomResources(t *testing.T) {
 // The harness judges the corpus's webhooks for custom resources correctly with a schema, with and without samples.
 func TestDefinedWidgets(t *testing.T) {
 	widgets := func(c corpus.Case) bool { return slices.Contains(c.Webhook.Rules[0].Resources, "widgets") }
+	var cases []corpus.Case
 	for _, c := range slices.Concat(corpus.Patterns(), corpus.Lookalikes()) {
-		if !widgets(c) {
-			continue
+		if widgets(c) {
+			cases = append(cases, c)
 		}
+	}
+	for _, c := range shareOf(cases, shareOfHeldOut) {
 		for _, samples := range [][]runtime.Object{nil, c.Samples} {
 			c.Samples = samples
 			t.Run(c.Name, func(t *testing.T) {

@@ -80,22 +80,19 @@ func TestEveryFamilyIsNeeded(t *testing.T) {
 				evades(t, escapesWithoutFamily[f], Options{}, f)
 				return
 			}
-			// On a busy machine calls are late without being made so: here no time passes unasked.
+			// A busy machine delays calls, which is what this family does on purpose. The clock of a bubble does not run on.
 			synctest.Test(t, func(t *testing.T) { evades(t, escapesWithoutFamily[f], Options{}, f) })
 		})
 	}
 }
 
-// evades checks that the harness finds a pattern, and misses it with some options.
+// evades checks that the harness misses a pattern with some options. TestFindsAllPatterns finds the same pattern without them.
 func evades(t *testing.T, name string, o Options, unused ...explore.Family) {
 	t.Helper()
 	c := pattern(t, name)
-	if report := runCase(t, c, Options{Objects: mutationObjects}); !finds(report, c) {
-		t.Errorf("%s is not found at all:\n%s", name, text(report))
-	}
 	o.Objects = mutationObjects
 	if report := runCase(t, c, o, unused...); finds(report, c) {
-		t.Errorf("%s is found all the same:\n%s", name, text(report))
+		t.Errorf("%s is still found:\n%s", name, text(report))
 	}
 }
 
