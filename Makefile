@@ -63,15 +63,16 @@ quick: ## Test and lint the packages changed since main, without race detector a
 	@hack/quick.sh $(PKG)
 
 .PHONY: test
-test: check lint api-check narrow ## Run every check and a test of every behaviour (CI runs this)
+test: check api-check narrow ## Run every check and a test of every behaviour (CI runs this)
 	@hack/apiserver/build.sh >/dev/null # once, before two targets need it
-	@mkdir -p .cache && hack/beside.sh .cache/beside.log "corpus unit-plain projects browser bench-test verifytest" unit-race cli e2e next-build certmanager monitoring
-	@$(MAKE) --no-print-directory proof # alone, because it compares times
+	@mkdir -p .cache && hack/beside.sh .cache/beside.log "corpus unit-plain projects browser bench-test verifytest" lint unit-race cli e2e next-build certmanager monitoring proof-restarts
+	@$(MAKE) --no-print-directory proof-limits # alone, because it compares times
 
 .PHONY: nightly
+nightly: export ADMITKIT_CASES = all
 nightly: check lint api-check narrow ## Run all of test in full: race detector, both libraries, whole corpus, soak, oracles, fuzzing
 	@hack/apiserver/build.sh >/dev/null
-	@mkdir -p .cache && ADMITKIT_CASES=all hack/beside.sh .cache/corpus.log corpus cli e2e
+	@mkdir -p .cache && hack/beside.sh .cache/corpus.log corpus cli e2e
 	@$(MAKE) --no-print-directory unit RACE=all
 	@$(MAKE) --no-print-directory next projects soak certmanager monitoring browser bench-test verifytest release-test oracle fuzz
 
@@ -121,8 +122,14 @@ e2e: ## Run the end-to-end specs against a real kube-apiserver, listing each
 	if [[ -f .cache/e2e.json ]]; then $(GO) run ./hack/specs .cache/e2e.json || status=1; fi; exit $$status
 
 .PHONY: proof
-proof: ## Prove that restarts, rotations, overload and hostile clients fail no call (short form)
+proof: proof-restarts proof-limits ## Prove that restarts, rotations, overload and hostile clients fail no call (short form)
+
+.PHONY: proof-restarts
+proof-restarts: ## The part of proof with restarts, kills and rotations
 	@$(with_apiserver) $(GO) test $(race) -count=1 -timeout 10m -v -run 'Restart|Rotation|Kill' $(GOTESTFLAGS) ./test/proof
+
+.PHONY: proof-limits
+proof-limits: ## The part of proof with overload and hostile clients
 	@$(with_apiserver) $(GO) test -count=1 -timeout 10m -v -run 'Overload|Hostile' $(GOTESTFLAGS) ./test/proof # these compare times
 
 .PHONY: soak

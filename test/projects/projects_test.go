@@ -32,6 +32,7 @@ type project struct {
 	deploy       []string // folders to apply, in this order
 	installs     bool     // run the program with its own RBAC rules
 	released     bool     // install the Helm chart
+	nightly      bool     // test the project in "make nightly" only
 }
 
 var all = []project{
@@ -63,6 +64,7 @@ var all = []project{
 		add:     []string{"--validate", "pods,events.events.k8s.io", "--mutate", "shop.example.org/v1/orders=shop.example.org/many/api/v1.Order"},
 		changed: []string{"hooks/hooks.go"},
 		deploy:  []string{"config/crd", "config"},
+		nightly: true,
 	},
 }
 
@@ -232,10 +234,14 @@ func run(m *testing.M) (int, error) {
 // server block the objects of other projects.
 var registering sync.RWMutex
 
-// TestProjects tests each project, at most two at the same time.
+// TestProjects tests each project, at most two at the same time. ADMITKIT_CASES=all, which "make nightly" sets, tests the
+// nightly ones too.
 func TestProjects(t *testing.T) {
 	free := make(chan struct{}, 2)
 	for _, p := range all {
+		if p.nightly && os.Getenv("ADMITKIT_CASES") != "all" {
+			continue
+		}
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			free <- struct{}{}
