@@ -47,7 +47,8 @@ func TestFindsAllPatternsByURL(t *testing.T) {
 	}
 }
 
-// publicOnly disables settings and variations, which need most of the calls, for the public patterns, which do not need them.
+// publicOnly returns the families of inputs that are disabled for a public pattern. Settings and variations cause most
+// of the calls, and no public pattern needs them.
 func publicOnly(c corpus.Case) []explore.Family {
 	if c.Name[0] == 'P' {
 		return ensuring

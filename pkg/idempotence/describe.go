@@ -19,7 +19,7 @@ type description struct {
 	modes map[FailureMode]explanation
 }
 
-// explain returns what a report says about a law that is broken in a failure mode.
+// explain returns the explanation of a law that fails in a failure mode.
 func explain(law Law, mode FailureMode) explanation {
 	d := descriptions[law]
 	of := d.modes[mode]
@@ -51,7 +51,7 @@ func (l Law) Title() string { return descriptions[l].name + " (" + string(l) + "
 // Statement returns what the law demands, in a sentence.
 func (l Law) Statement() string { return descriptions[l].statement }
 
-// objectsCompared names the two objects of a difference, by failure mode, for laws that do not name them.
+// objectsCompared names the two objects of a difference for some failure modes. For the others, the law names them.
 var objectsCompared = map[FailureMode][2]string{
 	FailureRemoves:       {"the object as it was sent", "the result of the webhook"},
 	FailureOverwrites:    {"the object as it was sent", "the result of the webhook"},

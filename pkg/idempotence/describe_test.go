@@ -36,7 +36,8 @@ func TestEveryFailureModeIsExplained(t *testing.T) {
 	}
 }
 
-// The checks and the report have constants of their own for laws and failure modes. Each value of one must exist in the other.
+// Package laws and package idempotence each declare constants for laws and failure modes. Each value must exist in
+// both.
 func TestChecksAndReportsUseTheSameNames(t *testing.T) {
 	for file, of := range map[string]struct {
 		typeName string

@@ -54,7 +54,8 @@ func TestTimeGaps(t *testing.T) {
 	}
 }
 
-// Only the given gaps pass: a year shows in a year, and a minute does not show in a date.
+// Time advances by the given gaps only: a gap of a year changes the year, and a gap of a minute does not change the
+// date.
 func TestOnlyTheGivenTimeGapsPass(t *testing.T) {
 	year := func() string { return time.Now().Format("2006") }
 	for _, gaps := range []struct {

@@ -115,7 +115,7 @@ const (
 	NoStore = "-"
 )
 
-// DefaultTimeGaps returns the gaps that show a date or a year in an object.
+// DefaultTimeGaps returns gaps after which a date or a year in an object has changed.
 func DefaultTimeGaps() []time.Duration {
 	return []time.Duration{25 * time.Hour, 366 * 24 * time.Hour}
 }

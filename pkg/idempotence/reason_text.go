@@ -9,8 +9,9 @@ import (
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// Hints have, for some codes, the last part of their text: what the reader can do. The texts of this
-// package name fields of [Options]. A program with a command line has its flags instead.
+// Hints replaces the last part of the text of some reasons, by code. That part says what the reader
+// can do. The texts of this package name fields of [Options]; a command line program can name its
+// flags instead.
 type Hints map[ReasonCode]string
 
 var optionHints = Hints{

@@ -26,7 +26,7 @@ var escapes = regexp.MustCompile("\x1b\\[[0-9]*m")
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// told are the patterns whose reports are in testdata/report, by the name of the case.
+// told has the patterns whose reports are in testdata/report, by the name of the report.
 var told = map[string]string{
 	"grows":   "P01 blind append of a sidecar",
 	"late":    "P10 early return when its volume exists",

@@ -148,7 +148,7 @@ func (p *printer) replays(r *Report) {
 	}
 }
 
-// A beginning is a law to fix before the following ones, with the reason.
+// A beginning is a law that must be fixed before the following ones, with the reason.
 type beginning struct {
 	law  Law
 	mode FailureMode // empty means any

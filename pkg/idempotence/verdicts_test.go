@@ -275,7 +275,8 @@ func quiet(c corpus.Case) corpus.Case {
 	return c
 }
 
-// A stored case that no longer applies, because the API has changed, is a note and no doubt.
+// A stored case that no longer applies, because the API has changed, causes a note and does not make the run
+// incomplete.
 func TestOutdatedStoredCaseIsANote(t *testing.T) {
 	c := quiet(pattern(t, "P21 keeps moving itself to the front"))
 	store := t.TempDir()

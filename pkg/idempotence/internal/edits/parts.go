@@ -199,8 +199,8 @@ func ByOthers(random *rand.Rand, result any, changes []tree.Change) (out [][]Edi
 	return append(out, foreign[:min(len(foreign), 12)]...)
 }
 
-// sorts returns edits of all additions of one sort: they remove the notes but no parts, or the parts but no notes.
-// A container may also get another name.
+// sorts returns edits of the webhook's additions, one sort at a time. They remove its annotations and labels but
+// keep its parts, or the other way round. A container may also get another name.
 func sorts(changes []tree.Change) (out [][]Edit) {
 	var notes, parts []Edit
 	for _, c := range changes {

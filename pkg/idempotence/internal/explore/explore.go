@@ -155,7 +155,7 @@ func (r *Run) tryParts(x *objects.Object, changes []tree.Change, try func(laws.L
 	}
 }
 
-// tryEdits checks L4a and L4b on edits of others between two calls.
+// tryEdits checks L4a and L4b with edits by other parties between two calls.
 func (r *Run) tryEdits(random *rand.Rand, x, result *objects.Object, changes []tree.Change, try func(laws.Law, func(*laws.Case))) {
 	var additions []edits.Edit
 	if r.uses(Additions) {
@@ -203,7 +203,7 @@ func (r *Run) partialResults(x *objects.Object, changes []tree.Change) [][]edits
 	return edits.PartialResults(x.Doc, changes, r.uses(PartialResults), r.uses(SimilarParts))
 }
 
-// additions returns the edits by which others may add to an object of the kind.
+// additions returns the edits with which other parties may add to an object of the kind.
 func (r *Run) additions(random *rand.Rand, doc any) []edits.Edit {
 	all := edits.Additions(random, doc, r.Kind.GoType == nil)
 	if r.Kind.Custom != nil || r.Kind.GoType != nil && len(edits.ContainerLists(doc)) == 0 {

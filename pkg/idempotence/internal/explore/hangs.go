@@ -19,8 +19,8 @@ import (
 // enoughUnanswered is the number of objects after which a webhook without any response counts as hanging.
 const enoughUnanswered = 3
 
-// hangs reports whether the webhook has never responded, and then ends the run, because every further call would take
-// its whole timeout.
+// hangs ends the run and returns true if the webhook has never responded, because every further call would last until
+// its timeout.
 func (r *Run) hangs(x *objects.Object, out *session.Outcome) bool {
 	if !out.Late() || !r.FirstKind {
 		return false

@@ -39,7 +39,7 @@ type Run struct {
 	object int // number of the current object, counted from 1; 0 for a stored case
 }
 
-// New returns a run of a session. options.Inputs and the parts of options that follow from the families are set.
+// New returns a run of a session. It sets options.Inputs and the options that follow from the families.
 func New(s *session.Session, options laws.Options, inputs *Inputs, settings Settings) *Run {
 	options.Inputs = inputs
 	options.OldInstancesOnly = settings.Unused[FreshInstances]

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An adding is the place of an addition: m is the object that gets it, c the container that holds m, if any,
-// and the scope the Pod.
+// An adding describes where a value is added: m is the object that gets the value, c is the container around
+// m, if any, and scope is the Pod.
 type adding struct {
 	*scope
 	c, m object

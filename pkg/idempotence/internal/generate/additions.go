@@ -68,7 +68,7 @@ func (g *Generator) Addition(r *rand.Rand, obj map[string]any, at tree.Path) (Ad
 	return Addition{}, false
 }
 
-// A place is a list or a map, with its object and what is around it.
+// A place is a list or a map that an object has, with the Pod and the container around it.
 type place struct {
 	path           tree.Path
 	node           *node

@@ -152,7 +152,7 @@ func topOf(o object) string {
 	return ""
 }
 
-// strip takes out what is sown and counts it.
+// strip removes the fields that Unknown added, and counts them.
 func strip(v any) (n int) {
 	switch v := v.(type) {
 	case object:

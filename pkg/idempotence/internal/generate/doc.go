@@ -10,11 +10,11 @@
 //		pod, traits := g.Object(r, sample)
 //
 //	  - [Generator.Object] adds random traits to a sample, or to the least valid object. It changes
-//	    nothing that the sample has. The names of the traits tell what the object shows, and
-//	    [Generator.Without] takes them away.
-//	  - [Schema.Unknown] sows fields that no type knows.
-//	  - [Generator.Places] are the lists and maps that another party could add to, and [Generator.Addition]
-//	    is what.
+//	    nothing that the sample has. The name of a trait says which property the object has.
+//	    [Generator.Without] disables traits.
+//	  - [Schema.Unknown] adds fields that no type has.
+//	  - [Generator.Places] returns the lists and maps that another party could add to, and [Generator.Addition]
+//	    returns a value for one of them.
 //	  - [Schema.Keys] returns how the elements of a list are identified.
 //
 // The package has rules for Pods, the kinds with a Pod template, and some other core kinds. The API server accepts their generated

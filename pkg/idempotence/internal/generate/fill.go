@@ -28,7 +28,7 @@ const (
 	deep = 8
 )
 
-// A filler fills an object by its schema. Kinds that the schema describes badly come from the build.
+// A filler fills an object by its schema. Its build generates values of types whose valid values the schema does not describe.
 type filler struct {
 	*build
 	filling float64 // probability of an optional member at the top of a custom resource
@@ -173,7 +173,7 @@ func (f *filler) fillList(n *node, depth int) (any, bool) {
 	return list, int64(len(list)) >= low
 }
 
-// holds reports whether the list must not get the element, because it has an equal one.
+// holds reports whether the list already has an equal element, so that it must not get this one.
 func (n *node) holds(list []any, element any) bool {
 	if n.collection != Set && n.collection != Keyed && !n.limits.unique() {
 		return false

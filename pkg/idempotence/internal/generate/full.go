@@ -31,8 +31,8 @@ func (f *filler) optional(depth int) float64 {
 	return max(f.density, least, 0.1)
 }
 
-// without reports whether a member must stay out: the object has the maximum of members, or, in a full
-// object, another member excludes this one.
+// without reports whether a member must be omitted: the object has the maximum number of members, or,
+// in a full object, another member excludes this one.
 func (f *filler) without(n *node, o object, name string) bool {
 	switch {
 	case int64(len(o)) >= n.limits.maxProperties():

@@ -36,7 +36,7 @@ func ForType(t reflect.Type) *Schema {
 	return s
 }
 
-// isBuiltIn reports whether a type is one of Kubernetes.
+// isBuiltIn reports whether a type is a built-in type of Kubernetes.
 func isBuiltIn(t reflect.Type) bool {
 	return t != nil && (strings.HasPrefix(t.PkgPath(), "k8s.io/api/") || strings.HasPrefix(t.PkgPath(), "k8s.io/apimachinery/"))
 }
@@ -44,7 +44,7 @@ func isBuiltIn(t reflect.Type) bool {
 // metadataNode is shared by all schemas of custom resources.
 var metadataNode = sync.OnceValue(func() *node { return typeCompiler{}.node(shape.Of(reflect.TypeFor[metav1.ObjectMeta]())) })
 
-// typeCompiler holds the nodes of the types that it has seen, unfinished ones among them.
+// typeCompiler holds the nodes of the types seen so far, including unfinished ones.
 type typeCompiler map[*shape.Shape]*node
 
 func (c typeCompiler) node(s *shape.Shape) *node {
@@ -141,7 +141,8 @@ type listField struct {
 	name string
 }
 
-// listKeys has the list keys that no struct tag has. The API declares them as listMapKey markers, which are comments.
+// listKeys has the list keys that are missing from the struct tags. The API declares them as listMapKey markers, which
+// are comments.
 var listKeys = map[listField][]string{
 	{reflect.TypeFor[corev1.Container](), "ports"}:                      {"containerPort", "protocol"},
 	{reflect.TypeFor[corev1.EphemeralContainer](), "ports"}:             {"containerPort", "protocol"},

@@ -30,7 +30,7 @@ func (t *Trial) differences(law Law, a, b *objects.Object) []tree.Change {
 // Changed returns the changes from a to b without those that exceptions for all laws cover.
 func (t *Trial) Changed(a, b *objects.Object) []tree.Change { return t.differences("", a, b) }
 
-// content returns the differences that are not only another order of elements.
+// content returns the differences other than a changed order of elements.
 func (t *Trial) content(law Law, a, b *objects.Object) []tree.Change {
 	return slices.DeleteFunc(t.differences(law, a, b), func(c tree.Change) bool { return c.Kind == tree.Moved })
 }

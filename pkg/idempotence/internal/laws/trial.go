@@ -26,7 +26,7 @@ type Options struct {
 	OldInstancesOnly, FirstVersionOnly, UsualEncodingOnly bool
 }
 
-// Inputs returns the inputs of the user.
+// Inputs tells the checks which values come from the user's samples, and how the schema identifies elements.
 type Inputs interface {
 	// Given reports whether a value comes from a sample or resembles a sample's, so that the webhook may be meant to change it.
 	Given(p tree.Path) bool

@@ -185,7 +185,7 @@ func (s *RealServer) bare(doc any) any {
 	return doc
 }
 
-// withIdentity returns a document with those fields as they were sent.
+// withIdentity returns a document with the fields that bare removes, as they were sent.
 func (s *RealServer) withIdentity(doc, sent any) any {
 	for _, name := range append([]string{"generation"}, SystemFields...) {
 		if value, ok := tree.Get(sent, edits.Metadata.Member(name)); ok {

@@ -160,7 +160,7 @@ var Builtins = sync.OnceValue(func() *runtime.Scheme {
 	return s
 })
 
-// TestNamespace is the namespace of objects that name none, if the selectors allow it.
+// TestNamespace is the namespace of objects that do not name one, if the selectors allow it.
 const TestNamespace = "shop"
 
 // Name returns the kind in words, such as "apps/v1 Deployment".
@@ -172,7 +172,7 @@ func NameOfKind(gvk schema.GroupVersionKind) string {
 	return apiVersion + " " + kind
 }
 
-// GVKOf returns the kind of a document. It fails if the document does not say it.
+// GVKOf returns the kind of a document. It returns an error if the document has no apiVersion or no kind.
 func GVKOf(doc any) (schema.GroupVersionKind, error) {
 	fields, _ := doc.(map[string]any)
 	apiVersion, _ := fields["apiVersion"].(string)
