@@ -136,8 +136,8 @@ func TestServerStepsBack(t *testing.T) {
 	})
 }
 
-// One of several API servers has a wrong clock. A replica that it answers now and then keeps running,
-// and keeps its certificate.
+// One of several API servers has a wrong clock. A replica that sometimes gets its responses keeps
+// running, and keeps its certificate.
 func TestOneOfSeveralAPIServers(t *testing.T) {
 	for every := range int64(4) {
 		inBubble(t, fmt.Sprintf("%d right answers between two wrong ones", every+1), func(t *testing.T, f *fakeCluster) {

@@ -4,8 +4,8 @@
 // trusting them.
 //
 // A [Source] provides a certificate: [Files] reads files, for example those of cert-manager. [Static] has a certificate in
-// memory. [SelfManaged] creates its own, and needs only a Secret in the cluster. [TLSConfig] and [Ready] are the two things that a server
-// wants of a source:
+// memory. [SelfManaged] creates its own, and needs only a Secret in the cluster. [TLSConfig] and [Ready] connect a source
+// to a server:
 //
 //	source, err := certs.NewSelfManaged(certs.Options{ … })
 //	server := webhook.NewServer(webhook.Options{
@@ -13,15 +13,14 @@
 //		Ready:     certs.Ready(source),
 //	}, hooks...)
 //
-// Start both, each in a goroutine: an errgroup does it, or a controller-runtime manager, of
-// which both are Runnables. A source that has ended goes on serving its last certificate, so
-// the order in which they stop does not matter.
+// Start both, each in a goroutine, with an errgroup or a controller-runtime manager: both are Runnables. A source that has
+// ended still serves its last certificate, so the order in which they stop does not matter.
 //
 // # How a CA is replaced
 //
-// The API server trusts a webhook by the caBundle of its configuration, and learns of a change
-// there some time after it is stored. So a self-managed source never serves what was not
-// trusted for a while, and never takes the trust from what may be served:
+// The API server verifies a webhook's certificate with the caBundle of its configuration. It notices a change of the caBundle
+// some time after the change is stored. So a self-managed source uses a CA only after the CA has been in every caBundle for
+// a while, and removes a CA only when none of its certificates can be in use:
 //
 //	                 publish      sign                       retire
 //	the old CA  ━━━━━━━━━━━━━━━━━━━━┿┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┤
@@ -29,6 +28,6 @@
 //	                    │← Settle  →│← LeafLifetime and clocks →│
 //	     ━ signs, and is in every caBundle   ┄ is in every caBundle
 //
-// All of it is decided by what is in the Secret and in the caBundles, which any replica may
-// read and move on: none is special, and each may die at any moment.
+// All steps depend only on the Secret and the caBundles. Any replica can take the next step, and any replica can end at any
+// moment.
 package certs

@@ -16,7 +16,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/certs"
 )
 
-// A Secret of cert-manager, mounted: its renewals are served without a restart.
+// Files serves the certificate in a mounted Secret of cert-manager. It serves renewals without a restart.
 func ExampleFiles() {
 	const dir = "/var/run/certs" // where the Secret is mounted
 	source := certs.Files(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), certs.FilesOptions{
@@ -33,7 +33,7 @@ func ExampleFiles() {
 	log.Print(server.ListenAndServeTLS("", ""))
 }
 
-// One certificate that never changes, as in a test.
+// Static serves one certificate that never changes, for example in a test.
 func ExampleStatic() {
 	ca, err := devcert.NewCA() // a certificate for this example
 	if err != nil {

@@ -122,7 +122,7 @@ func (f *files) load() error {
 	return nil
 }
 
-// reload reads the files again. Status has what is wrong with them.
+// reload reads the files again. It records in Status what is wrong with them.
 func (f *files) reload(ctx context.Context) {
 	_ = f.pair.Reload(ctx)
 	if f.ca != nil {

@@ -32,7 +32,7 @@ type history struct {
 	clocksDiffer bool
 }
 
-// A caSighting is a CA in a target, or in the Secret, which has an empty place.
+// A caSighting is a CA that was found in a place: a target, or the Secret, whose place is empty.
 type caSighting struct{ ca, place string }
 
 // A snapshot identifies the version of a target or the Secret, to detect changes between two turns.
@@ -42,8 +42,8 @@ type snapshot struct {
 	written time.Time // from the server's clock
 }
 
-// follows reports whether a CA that both snapshots have was there between them, too. That is so if nothing was written, or
-// if no source wrote the caBundle and the time between is short.
+// follows reports whether a CA in both snapshots was also present all the time between them: nothing was written, or no
+// source wrote the caBundle and the time between is short.
 func (g snapshot) follows(before snapshot, began time.Time, patience time.Duration) bool {
 	return g.version == before.version || g.written.Equal(before.written) && began.Sub(before.at) <= patience
 }
@@ -123,8 +123,8 @@ func (l *history) settlesAt(settle time.Duration) time.Time {
 	return last.Add(settle).Round(0)
 }
 
-// confirmations is how many responses in a row change the result: one of several API servers may have a
-// wrong clock.
+// confirmations is the number of consecutive responses that change the result, because one of several
+// API servers may have a wrong clock.
 const confirmations = 3
 
 // A debounced value changes only after several equal updates in a row. The first update sets it at once.

@@ -220,7 +220,7 @@ type Target struct {
 // A TargetKind is a kind of object with a caBundle.
 type TargetKind string
 
-// The kinds of a Target, at the versions v1 that every API server of today serves.
+// The kinds of a Target, all in version v1.
 const (
 	MutatingWebhookConfiguration   TargetKind = "MutatingWebhookConfiguration"
 	ValidatingWebhookConfiguration TargetKind = "ValidatingWebhookConfiguration"
@@ -230,7 +230,7 @@ const (
 
 func (t Target) String() string { return string(t.Kind) + " " + t.Name }
 
-// object is the target as package kube names it.
+// object returns the target in the form of package kube.
 func (t Target) object() kube.Target {
 	return kube.Target{Kind: string(t.Kind), Name: t.Name, Webhooks: t.Webhooks, OwnerAnnotation: t.OwnerAnnotation, Owner: t.Owner}
 }

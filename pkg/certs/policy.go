@@ -27,9 +27,9 @@ func renewalTime(notBefore, notAfter time.Time) time.Time {
 	return notBefore.Add(notAfter.Sub(notBefore) / 3 * 2)
 }
 
-// endOfTrust returns when every certificate has expired that the CA signs until now. A replica signs
-// with a CA for at most one lifetime after it read that this CA signs. Its clock may be ahead of this
-// one, and so may the clock of the replica that ends the trust.
+// endOfTrust returns the time after which every certificate that the CA has signed until now has
+// expired. A replica signs with a CA for at most one lifetime after it read that this CA signs. Its
+// clock may be ahead of this one, and so may the clock of the replica that ends the trust.
 func (p policy) endOfTrust(c *x509.Certificate, now time.Time) time.Time {
 	until := now.Add(p.outlives())
 	if until.After(c.NotAfter) {

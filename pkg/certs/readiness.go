@@ -63,8 +63,8 @@ func (l *history) trust(t *turn, leaf *x509.Certificate) error {
 	return errors.Join(errs...)
 }
 
-// ownedByOther reports whether the target belongs to another installation while other targets are
-// ours, which call this replica. A replica with no target of its own was refused as a whole.
+// ownedByOther reports whether the target belongs to another installation although this
+// installation has other targets. A replica without a target of its own was rejected before.
 func (t *turn) ownedByOther(o *observation) bool {
 	return errors.Is(o.err, kube.ErrOtherOwner) && slices.ContainsFunc(t.targets, func(o observation) bool { return o.err == nil })
 }

@@ -130,7 +130,7 @@ func (s *SelfManaged) desire(t *turn, merged *state) (*state, error) {
 	return desired, err
 }
 
-// store writes the state to the Secret if that differs. Keys of others in the Secret stay.
+// store writes the state to the Secret if that differs. It keeps the keys of other clients in the Secret.
 func (s *SelfManaged) store(ctx context.Context, stored kube.Secret, desired *state) error {
 	data, err := withState(stored.Data, desired)
 	if err != nil {

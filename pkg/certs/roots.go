@@ -98,8 +98,9 @@ func warning(leaf *x509.Certificate, now time.Time) error {
 	return nil
 }
 
-// prefers reports whether a new certificate should replace the served one: unless it is worse. Of
-// two expired ones it prefers the later, which clients with a slow clock may still accept.
+// prefers reports whether a new certificate should replace the served one: it should unless it is
+// worse. Of two expired ones it prefers the later, which clients with a slow clock may still
+// accept.
 func (r *roots) prefers(c, served *tls.Certificate, now time.Time) bool {
 	rank := func(c *tls.Certificate) int {
 		switch {

@@ -224,7 +224,8 @@ func encodeAuthority(a *authority) (*authorityDocument, error) {
 	return d, nil
 }
 
-// decodeState reads the data of the Secret. Its errors are, or wrap, one of the three.
+// decodeState reads the data of the Secret. Its errors are, or wrap, errEmptySecret, errForeignSecret or
+// errCorruptSecret.
 func decodeState(data map[string][]byte) (*state, error) {
 	text := data[stateKey]
 	if len(bytes.TrimSpace(text)) == 0 {

@@ -29,7 +29,8 @@ func (u *unwritable) WriteTarget(ctx context.Context, t kube.Target, s kube.Targ
 	return u.cluster.WriteTarget(ctx, t, s, bundle)
 }
 
-// watchCalls calls the replicas every minute, or a thousand times in all, with each caBundle of the last lag.
+// watchCalls calls the replicas every minute, or a thousand times in all, with each caBundle that an API server with a
+// delay of up to lag may use.
 func watchCalls(t *testing.T, f *fakeCluster, target Target, lag, length time.Duration, replicas ...*replica) {
 	t.Helper()
 	for begin := time.Now(); time.Since(begin) < length; {
@@ -272,8 +273,8 @@ func TestReadyIgnoresAFault(t *testing.T) {
 	})
 }
 
-// A replica returns that knows that a CA was retired. It does not remove the CA while replicas use it
-// that started from an old copy of the Secret.
+// A replica that knows that a CA was retired returns. It does not remove the CA while other replicas,
+// which started from an old copy of the Secret, use it.
 func TestReplicaReturnsWithNewerState(t *testing.T) {
 	inBubble(t, "return", func(t *testing.T, f *fakeCluster) {
 		away := &failing{cluster: f}

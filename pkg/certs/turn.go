@@ -80,7 +80,7 @@ func (o *observation) setBundle(text []byte) {
 	o.written = true
 }
 
-// needsNoBundle reports whether err, of reading a target, means that it calls no webhook now.
+// needsNoBundle reports whether an error of reading a target means that the target calls no webhook now.
 func needsNoBundle(err error) bool {
 	return errors.Is(err, kube.ErrNoTarget) || errors.Is(err, kube.ErrNoBundle)
 }

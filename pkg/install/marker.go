@@ -19,9 +19,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A stored configuration takes effect after a while, on each API server at another time, and always as a whole. So one more
-// webhook in it shows when: the marker denies a Lease whose label has a value for this very version. Only the dry
-// runs of this package send such a Lease.
+// A stored configuration takes effect after some time, at a different time on each API server, and always as a whole. An
+// additional webhook in it, the marker, shows when that happens: it denies a Lease whose label has a value for this version
+// of the configuration. Only the dry runs of this package send such a Lease.
 const (
 	markerLabel = "install.admitkit.dev/marker"
 	// markerObject is the name of the Lease, which is never stored. The name is constant, so that RBAC can

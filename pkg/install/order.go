@@ -34,7 +34,7 @@ const (
 	callPatience = 2 * time.Minute
 )
 
-// applyInOrder applies the configurations with hooks, and opens or removes those without.
+// applyInOrder applies the configurations that have hooks. It opens or removes those that have none.
 func (a *applier) applyInOrder(ctx context.Context, p phase) error {
 	switch p {
 	case opening:

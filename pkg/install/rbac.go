@@ -101,8 +101,8 @@ func RBAC(o Options, r RBACOptions) (*Permissions, error) {
 }
 
 // PermissionsFor returns the permissions of a program that does not install its hooks. They are bound to the subject. The
-// rules are by namespace: those with the key "" become a ClusterRole, the others a Role in that namespace. Without rules
-// there is no object.
+// rules are grouped by namespace: those with the key "" become a ClusterRole, the others a Role in that namespace.
+// Without rules there is no object.
 func PermissionsFor(name string, subject rbacv1.Subject, rules map[string][]rbacv1.PolicyRule) *Permissions {
 	return rights{}.permissions(name, subject, rules)
 }

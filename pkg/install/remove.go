@@ -59,8 +59,8 @@ func (a *applier) remove(ctx context.Context) (took bool, err error) {
 	return took, nil
 }
 
-// takeAway withdraws one configuration. If there is another, it waits until the first is no longer enforced, because the
-// validating webhooks would deny objects that are no longer mutated.
+// takeAway withdraws one configuration. If there is another, takeAway waits until the first is no longer enforced,
+// because the validating webhooks would deny objects that are no longer mutated.
 func (a *applier) takeAway(ctx context.Context, w wanted, another bool) error {
 	if err := a.stored.untilUnchanged(ctx, func() error { return a.stored.withdraw(ctx, w) }); err != nil {
 		return err

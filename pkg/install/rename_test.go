@@ -16,7 +16,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// policiesOf writes the failure policies of all webhooks but the marker.
+// policiesOf writes the failure policies of all webhooks except the marker.
 func policiesOf(entries []map[string]any) string {
 	var parts []string
 	for _, entry := range entries {

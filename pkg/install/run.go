@@ -17,9 +17,9 @@ const (
 )
 
 // Run calls [Installer.Apply], [Installer.Wait] and [Installer.Promote], and logs and retries every error. It returns nil
-// when all is done, when ctx ends, when a newer program installs ([ErrSuperseded]), or when its configuration was
-// removed ([ErrRemoved]). It removes nothing, because other replicas live on. It does not watch the
-// configurations afterwards: see [Installer.Watch].
+// when all is done, when ctx ends, when a newer program installs ([ErrSuperseded]), or when its configuration was removed
+// ([ErrRemoved]). It removes nothing, because other replicas keep running. It does not watch the configurations afterwards:
+// see [Installer.Watch].
 //
 // Run it in an errgroup beside Server.Start, or in a controller-runtime manager as a manager.RunnableFunc, which the leader
 // runs.

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// A store reads and changes the stored configurations. During one call, which may wait for long, it remembers
-// the configurations that existed, so that it does not install again what was uninstalled.
+// A store reads and changes the stored configurations. During one call, which may wait for a long time, it
+// remembers the configurations that existed, so that it does not install again what was uninstalled.
 type store struct {
 	*installation
 	seen           map[sort]bool // configurations that existed
@@ -31,8 +31,8 @@ func (s *store) untilUnchanged(ctx context.Context, change func() error) error {
 	}
 }
 
-// cutObsolete removes our unwanted webhooks and returns the result. An apply without them would not do: if another manager
-// owns a field of such a webhook, for example the caBundle, the webhook would remain with only that field.
+// cutObsolete removes our unwanted webhooks and returns the result. An apply without them is not enough: if another
+// manager owns a field of such a webhook, for example the caBundle, the webhook would remain with only that field.
 func (s *store) cutObsolete(ctx context.Context, w wanted) (live, error) {
 	found, err := s.find(ctx, w)
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *store) cutObsolete(ctx context.Context, w wanted) (live, error) {
 	return s.find(ctx, w)
 }
 
-// find returns the stored configuration. It fails if that is newer or belongs to another installation.
+// find returns the stored configuration. It fails if the stored one is newer or belongs to another installation.
 func (s *store) find(ctx context.Context, w wanted) (live, error) {
 	object, err := s.cluster.read(ctx, w.sort)
 	if err != nil {

@@ -25,8 +25,8 @@ type question struct {
 // A checker finds out what the API server enforces, by marker requests.
 type checker struct{ *installation }
 
-// there returns the questions whether each wanted configuration is at a stage, and whether the others are gone. With
-// FailOpenFirst the others are removed later, so it does not ask about them.
+// there returns the questions for the wanted stage: whether each wanted configuration has reached it, and whether
+// the others are gone. With FailOpenFirst the others are removed later, so there does not ask about them.
 func (c checker) there(at stage) []question {
 	var list []question
 	for n, q := range c.gone() {
@@ -41,7 +41,7 @@ func (c checker) there(at stage) []question {
 	return list
 }
 
-// gone returns the questions whether no version of the configurations is enforced.
+// gone returns the questions whether all versions of the configurations are gone.
 func (c checker) gone() []question {
 	var list []question
 	for _, w := range c.wanted {
@@ -50,7 +50,7 @@ func (c checker) gone() []question {
 	return list
 }
 
-// await asks until all answers were as expected for the required number of times in a row.
+// await repeats the questions until all answers were as expected for the required number of times in a row.
 func (c checker) await(ctx context.Context, questions []question) error {
 	pause, row, last := c.o.Interval, 0, errors.New("nothing was asked yet")
 	for {

@@ -79,8 +79,8 @@ func (w wanted) besideMarker() []string {
 	return names
 }
 
-// A phase says which failurePolicy an apply gives to new and to unwanted webhooks. An apply removes no unwanted webhook.
-// Otherwise requests could pass unseen between two applies, or for good if the program ends there.
+// A phase says which failurePolicy an apply gives to new and to unwanted webhooks. An apply never removes an unwanted
+// webhook: requests could pass unseen until the next apply, or for good if the program ends before it.
 type phase int
 
 const (
@@ -206,7 +206,7 @@ func (w wanted) isVersionOf(object *unstructured.Unstructured) bool {
 	return false
 }
 
-// opened returns our webhooks with Ignore. Its marker does not confirm the version that it came from.
+// opened returns our webhooks with Ignore. The marker in it does not confirm the version that the webhooks came from.
 func (w wanted) opened(found live, o Options) *unstructured.Unstructured {
 	object := nothing(w, found)
 	annotations := map[string]string{}

@@ -158,7 +158,7 @@ type job struct {
 	hooks  []*webhook.Hook
 }
 
-// makeHooks makes the hooks with the context working. The end of ctx ends also working, but only until the hooks are made.
+// makeHooks makes the hooks with the context working. Until the hooks are made, the end of ctx ends working, too.
 func (p Program) makeHooks(ctx, working context.Context, end func(), deps *Deps) ([]*webhook.Hook, error) {
 	defer context.AfterFunc(ctx, end)()
 	return p.Hooks(working, deps)

@@ -122,7 +122,7 @@ func start(t *testing.T, p Program, args ...string) (hooks, ops string) {
 	return addrsIn(t, logs)
 }
 
-// addrsIn reads the log until the program says where it listens, and lets the rest run on.
+// addrsIn reads the log until the program has logged its addresses, and then discards the rest in the background.
 func addrsIn(t *testing.T, logs io.Reader) (hooks, ops string) {
 	t.Helper()
 	lines := bufio.NewScanner(logs)

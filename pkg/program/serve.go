@@ -88,8 +88,8 @@ func (c *clients) auth() *webhook.ClientAuth {
 
 // serve serves until ctx ends. If one part of the program fails, serve stops the others and returns the first error.
 //
-// The server answers calls for a while after the end of ctx. What calls need, the certificate and the caches of the hooks,
-// has the context working, which end ends when the server has stopped.
+// The server answers calls for a while after the end of ctx. The certificate and the caches of the hooks, which calls
+// need, run with the context working. serve calls end when the server has stopped.
 func (p Program) serve(ctx, working context.Context, end func(), j *job) error {
 	registry, logger := j.deps.registry, j.deps.Logger
 	source, install, served := j.files.source(logger), func(context.Context) error { return nil }, j.hooks

@@ -102,7 +102,8 @@ var errorType = types.Universe.Lookup("error").Type().Underlying().(*types.Inter
 
 func isError(t types.Type) bool { return t != nil && types.Implements(t, errorType) }
 
-// visit checks the errors that a function returns, also by a local variable. It leaves out functions inside of it.
+// visit checks the errors that a function returns, also through a local variable. It skips function literals inside of
+// it.
 func (f *finder) visit(body *ast.BlockStmt) {
 	if f.visited[body] {
 		return

@@ -86,7 +86,7 @@ func (x *exchange) awaitGoroutine(c call, left time.Duration) outcome {
 	return run.outcome
 }
 
-// run calls the handler. With w, run answers if the handler ends the goroutine of the connection.
+// run calls the handler. If w is set, run answers if the handler ends the goroutine of the connection.
 func (x *exchange) run(c call, w http.ResponseWriter) {
 	o := outcome{err: errGoexit}
 	defer func() {

@@ -20,8 +20,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// with returns the endpoint for a client that sends these Authorization headers, without empty
-// ones.
+// with returns the endpoint for a client that sends these Authorization headers. It leaves out
+// empty ones.
 func (e *endpoint) with(authorization ...string) *endpoint {
 	other := *e
 	other.client = &http.Client{Transport: header{e.client.Transport, authorization}}

@@ -64,7 +64,7 @@ type keptValue struct {
 	now              func() string
 }
 
-// keep stores a value by its text, which now copies.
+// keep stores the text of a value. now returns the text that the value has at the time.
 func (k *keeper) keep(what, mark string, now func() string) {
 	then := now()
 	k.check(what, mark, then)

@@ -106,8 +106,9 @@ func (o Options) completed(hooks []*Hook, memory int64) Options {
 	return o
 }
 
-// bytesInFlight is the default of MaxInFlightBytes. A call that mutates a typed object needs a bit
-// more than three times its body, and the garbage of earlier calls may take as much again.
+// bytesInFlight is the default of MaxInFlightBytes. A call that mutates a typed object needs
+// slightly more memory than three times its body, and the garbage of earlier calls may take as much
+// again.
 func (o *Options) bytesInFlight(hooks []*Hook, memory int64) int64 {
 	var largest int64
 	for _, h := range hooks {

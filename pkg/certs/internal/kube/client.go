@@ -22,10 +22,10 @@ import (
 // defaultFieldManager owns the caBundles, unless an option says otherwise.
 const defaultFieldManager = "admitkit-certs"
 
-// requestTimeout is for each request but watches.
+// requestTimeout limits each request except watches.
 const requestTimeout = 10 * time.Second
 
-// Client is a real cluster. Safe for concurrent use.
+// A Client is a client of a real cluster. It is safe for concurrent use.
 type Client struct {
 	client       dynamic.Interface
 	namespace    string
@@ -39,8 +39,8 @@ type Client struct {
 // Ahead returns how far this machine's clock is ahead of the API server's. It is negative if it is behind.
 func (k *Client) Ahead() time.Duration { return time.Duration(k.clockAhead.Load()) }
 
-// New returns the cluster of the config, which is copied, with the Secret of that
-// name. The clock is this machine's.
+// New returns a client for the Secret of this name in the cluster of config, which it copies. clock
+// returns the time of this machine.
 func New(config *rest.Config, clock func() time.Time, namespace, secretName, fieldManager string) (*Client, error) {
 	if config == nil {
 		return nil, errors.New("no configuration of a client: take that of rest.InClusterConfig")
@@ -97,15 +97,15 @@ func (k *Client) on(p objectRef) dynamic.ResourceInterface {
 	return k.client.Resource(p.resource).Namespace(p.namespace)
 }
 
-// request bounds a request. What client-go logs of it, at high levels, has the body in it, and
-// so the key of the CA: it gets no logger.
+// request returns a context with the timeout of a request and without a logger: at high levels,
+// client-go logs request bodies, which contain the key of the CA.
 func (k *Client) request(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(withoutLogger(ctx), k.timeout)
 }
 
 func withoutLogger(ctx context.Context) context.Context { return logr.NewContext(ctx, logr.Discard()) }
 
-// explain names the object, and the right that is missing where one is.
+// explain adds the object to an error, and the missing permission if that is the cause.
 func (k *Client) explain(err error, verb string, p objectRef) error {
 	if isMissingRight(err, verb) {
 		return fmt.Errorf("%s: no permission to %s it: grant the verb %s on %s, as the manifest of install.RBAC does: %w",
@@ -123,8 +123,8 @@ func isMissingRight(err error, verb string) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot "+verb+" resource")
 }
 
-// A retry spaces attempts: each delay is twice the one before, up to the longest, and a random
-// part of it is left out.
+// A retry computes the delays between attempts. Each is twice the previous one, up to longest, less
+// a random part.
 type retry struct{ first, longest time.Duration }
 
 func (r retry) delay(failures int) time.Duration {

@@ -46,7 +46,7 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// cluster returns one with a Secret of its own.
+// cluster returns a client with a Secret of its own.
 func (c testCluster) cluster(t *testing.T) *Client {
 	t.Helper()
 	return newTestCluster(t, c.Config, c.Namespace(t), "ca")

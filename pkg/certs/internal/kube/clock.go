@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A clockComparer compares this machine's clock with that of the API server, by the Date that each
-// answer has.
+// A clockComparer compares this machine's clock with that of the API server, by the Date header of
+// each response.
 type clockComparer struct {
 	next  http.RoundTripper
 	clock func() time.Time
@@ -27,9 +27,9 @@ func (c *clockComparer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// clockAhead returns by how much a clock is ahead of another one at least, negative when it is behind,
-// if that other one said date, in whole seconds, some time between the two. Zero when they may
-// agree.
+// clockAhead returns by how much this machine's clock is ahead of another one at least. It is negative
+// if this clock is behind, and zero if the two may agree. The other clock showed date, in whole
+// seconds, at some time between sent and received.
 func clockAhead(sent, received, date time.Time) time.Duration {
 	if least := sent.Sub(date.Add(time.Second)); least > 0 {
 		return least

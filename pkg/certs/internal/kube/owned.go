@@ -21,8 +21,8 @@ type ownedFields struct {
 	} `json:"f:webhooks"`
 }
 
-// writtenAt is when the field manager last changed a value of the object. The API server keeps
-// the time when an apply changes nothing.
+// writtenAt returns when the field manager last changed a value of the object. The API server keeps
+// the time if an apply changes nothing.
 func (k *Client) writtenAt(object *unstructured.Unstructured) time.Time {
 	var last time.Time
 	for _, entry := range object.GetManagedFields() {

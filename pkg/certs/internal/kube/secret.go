@@ -34,7 +34,7 @@ func (k *Client) ReadSecret(ctx context.Context) (Secret, error) {
 	return read, nil
 }
 
-// getSecret asks for no particular version, which is a quorum read.
+// getSecret reads the Secret without a resourceVersion, which makes it a quorum read.
 func (k *Client) getSecret(ctx context.Context) (*unstructured.Unstructured, error) {
 	ctx, cancel := k.request(ctx)
 	defer cancel()
@@ -117,7 +117,7 @@ func (k *Client) createSecret(ctx context.Context, data map[string][]byte) error
 	return k.conflictOr(err, "create")
 }
 
-// conflictOr returns ErrConflict for the errors of a write that another client has overtaken.
+// conflictOr returns ErrConflict if another client has written the object first, and otherwise explains err.
 func (k *Client) conflictOr(err error, verb string) error {
 	switch {
 	case err == nil:

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// targetResources are where the kinds of a Target are served.
+// targetResources has the resource of each kind of Target.
 var targetResources = map[string]schema.GroupVersionResource{
 	MutatingWebhookConfiguration:   {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"},
 	ValidatingWebhookConfiguration: {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"},
@@ -25,7 +25,7 @@ var targetResources = map[string]schema.GroupVersionResource{
 	APIService:                     {Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"},
 }
 
-// bundlePaths are where the kinds with one caBundle have it.
+// bundlePaths has the path of the caBundle for the kinds with a single one.
 var bundlePaths = map[string][]string{
 	CustomResourceDefinition: {"spec", "conversion", "webhook", "clientConfig", "caBundle"},
 	APIService:               {"spec", "caBundle"},
@@ -39,7 +39,7 @@ func objectOf(t Target) (objectRef, error) {
 	return objectRef{kind: t.Kind, name: t.Name, resource: resource}, nil
 }
 
-// ReadTarget returns the caBundles of a target and what decides whether they may be written.
+// ReadTarget returns the caBundles of a target, with its version and owned fields, on which writes depend.
 func (k *Client) ReadTarget(ctx context.Context, t Target) (TargetState, error) {
 	p, err := objectOf(t)
 	if err != nil {
@@ -80,7 +80,7 @@ func singleEntry(object *unstructured.Unstructured, t Target) ([]Entry, error) {
 	return []Entry{{Host: hostOf(client), Bundle: bundle}}, err
 }
 
-// checkTakesBundle finds objects for which the API server would refuse a caBundle.
+// checkTakesBundle returns an error for an object whose caBundle the API server would reject.
 func checkTakesBundle(object *unstructured.Unstructured, kind string) error {
 	switch kind {
 	case CustomResourceDefinition:
@@ -99,10 +99,10 @@ func checkTakesBundle(object *unstructured.Unstructured, kind string) error {
 	return nil
 }
 
-// webhookEntries returns what the webhooks looked after hold, and what is to be applied: these
-// and the others to which this field manager has given a bundle, which an apply without them
-// would take away. It keeps their order: the order in an apply becomes that of the list, in
-// which webhooks are called.
+// webhookEntries returns the caBundles of the selected webhooks, and the webhooks to apply. Those
+// include other webhooks whose caBundle this field manager has applied, because an apply without
+// them would remove it. webhookEntries keeps the order of the list: the order of an apply becomes
+// the order in which the API server calls the webhooks.
 func (k *Client) webhookEntries(object *unstructured.Unstructured, t Target, state *TargetState) error {
 	list, _, err := unstructured.NestedSlice(object.Object, "webhooks")
 	if err != nil {
@@ -136,7 +136,7 @@ func (k *Client) webhookEntries(object *unstructured.Unstructured, t Target, sta
 	return nil
 }
 
-// hostOf is the name that the API server verifies for a client configuration, or for the spec
+// hostOf returns the name that the API server verifies for a client configuration, or for the spec
 // of an APIService.
 func hostOf(client map[string]any) string {
 	if raw, _, _ := unstructured.NestedString(client, "url"); raw != "" {
@@ -164,8 +164,8 @@ func bundleAt(object map[string]any, path ...string) ([]byte, error) {
 	return bundle, nil
 }
 
-// WriteTarget applies the caBundles and nothing else. With the version of the state, the API
-// server refuses if the object has changed, and with the uid it refuses to create one.
+// WriteTarget applies only the caBundles. The apply has the resourceVersion of the state, so it
+// fails if the object has changed, and its uid, so it does not create an object.
 func (k *Client) WriteTarget(ctx context.Context, t Target, state TargetState, bundle []byte) error {
 	p, err := objectOf(t)
 	if err != nil {
@@ -186,7 +186,7 @@ func (k *Client) WriteTarget(ctx context.Context, t Target, state TargetState, b
 	return nil
 }
 
-// applyConfiguration is the configuration to apply.
+// applyConfiguration returns the configuration to apply.
 func applyConfiguration(t Target, p objectRef, state TargetState, bundle []byte) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{}}
 	object.SetAPIVersion(p.resource.GroupVersion().String())

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The errors that callers of a Client tell apart.
+// These are the errors that callers of a Client distinguish.
 var (
 	// ErrConflict: the object was changed, deleted or created since it was read.
 	ErrConflict = errors.New("was changed in the meantime")

@@ -54,7 +54,7 @@ func (k *Client) watchObject(ctx context.Context, p objectRef, changed func()) {
 	}
 }
 
-// watchOnce returns when the watch has ended, as each does from time to time.
+// watchOnce runs one watch until it ends. The API server ends each watch after some time.
 func (k *Client) watchOnce(ctx context.Context, p objectRef, changed func()) error {
 	events, err := k.on(p).Watch(withoutLogger(ctx), metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("metadata.name", p.name).String(),

@@ -5,8 +5,8 @@ package body
 
 import "io"
 
-// maxFirstBytes is the memory that a client gets for a Content-Length alone, in bytes. A buffer that
-// is at hand may be larger.
+// maxFirstBytes is the memory that a client gets for a Content-Length alone, in bytes. A reused
+// buffer may be larger.
 const maxFirstBytes = 4 << 10
 
 // Read reads from to its end, or until it has read more than limit bytes. length is the
