@@ -92,7 +92,7 @@ var failingAnswers = []struct {
 	{"patch is no patch", patching(`{}`).ServeHTTP, "received undecodable patch in webhook response", 200, false},
 }
 
-// withUID answers under another uid.
+// withUID answers with another uid.
 func (a responder) withUID(uid string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var review admissionv1.AdmissionReview

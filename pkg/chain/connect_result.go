@@ -21,7 +21,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/realserver"
 )
 
-// result puts together what became of the request.
+// result returns the Result of the request, from the reply and the observed calls.
 func (a *serverAdmission) result(ctx context.Context, r *realserver.Reply, event <-chan map[string]string, calls []realserver.ObservedCall) (*Result, error) {
 	result := &Result{Rejection: r.Status(), Warnings: r.Warnings}
 	if result.Rejection != nil {
@@ -48,7 +48,7 @@ func (a *serverAdmission) result(ctx context.Context, r *realserver.Reply, event
 	return result, nil
 }
 
-// finalObject is what the API server answers with; on CONNECT, what the last webhook saw.
+// finalObject returns the object in the reply. On CONNECT, it returns the object as the last webhook left it.
 func (a *serverAdmission) finalObject(r *realserver.Reply, calls []realserver.ObservedCall) []byte {
 	switch {
 	case a.Operation == admissionv1.Delete:
@@ -65,7 +65,7 @@ func (a *serverAdmission) finalObject(r *realserver.Reply, calls []realserver.Ob
 	return last.Object()
 }
 
-// connected reports whether a CONNECT got past admission: there is nothing to connect to.
+// connected reports whether a CONNECT passed admission. Then it fails, because there is no server to connect to.
 func connected(s *metav1.Status, code int) bool {
 	if s == nil {
 		return true
@@ -84,7 +84,7 @@ func connected(s *metav1.Status, code int) bool {
 	return false
 }
 
-// calls are what the proxy saw, with the round that each call must have been in.
+// calls returns the observed calls, each with its round, and the number of rounds.
 func (a *serverAdmission) calls(observed []realserver.ObservedCall) ([]Call, int) {
 	var calls []Call
 	rounds := map[*realserver.Target]int{}
@@ -148,8 +148,8 @@ func effectOf(c *realserver.ObservedCall, r realserver.Reading) Effect {
 	return Allowed
 }
 
-// blameLast is for a failure that needs the API server's types to see: a patch that makes
-// something that cannot be decoded. Nothing is called after it.
+// blameLast sets the failure of the last call, if only the API server's types can show it: the
+// patch produces an object that cannot be decoded. No webhook is called after that.
 func blameLast(r *Result) {
 	if r.Rejection == nil || len(r.Calls) == 0 || r.Rejection.Code != http.StatusInternalServerError {
 		return
@@ -165,7 +165,8 @@ func blameLast(r *Result) {
 	}
 }
 
-// takeErrors takes what the API server says of a call that failed: it knows more than the answer.
+// takeErrors copies the API server's errors about failed calls into the result, because they say more than the
+// responses.
 func takeErrors(r *Result, calls []realserver.ObservedCall) {
 	if r.Rejection == nil {
 		return
@@ -181,7 +182,7 @@ func takeErrors(r *Result, calls []realserver.ObservedCall) {
 	}
 }
 
-// readAudit takes over what the API server noted itself.
+// readAudit copies what the API server recorded in the audit event into the result.
 func (a *serverAdmission) readAudit(ctx context.Context, event <-chan map[string]string, r *Result) error {
 	if a.audit == nil {
 		for _, c := range r.Calls {
@@ -228,7 +229,7 @@ func (a *serverAdmission) noteMutation(r *Result, key, value string) {
 	}
 }
 
-// tellLimits notes what else is not as it would be without the engine.
+// tellLimits records the remaining differences from a request without the engine.
 func (a *serverAdmission) tellLimits(r *Result) {
 	if len(a.Foreign) > 0 {
 		a.limit(OtherWebhooks, "The API server has other webhooks that may have been called too: %s.", strings.Join(a.Foreign, ", "))

@@ -36,8 +36,8 @@ func (a *serverAdmission) limit(code LimitCode, format string, args ...any) {
 	a.limits = append(a.limits, Limit{code, fmt.Sprintf(format, args...)})
 }
 
-// newExplainer returns an engine in this process that explains why webhooks are not called, which the API server does
-// not tell. It admits no requests.
+// newExplainer returns an engine in this process that explains why webhooks are not called, because the API server
+// does not. It admits no requests.
 func newExplainer(client *realserver.API, w Webhooks, crds []*apiextensionsv1.CustomResourceDefinition) (*Chain, error) {
 	return New(w, Options{CRDs: crds, Authorizer: authorizer.AuthorizerFunc(serverAuthorizer{client}.authorize)})
 }
@@ -73,7 +73,7 @@ func (s serverAuthorizer) authorize(ctx context.Context, a authorizer.Attributes
 	return authorizer.DecisionNoOpinion, review.Status.Reason, nil
 }
 
-// verdicts tell of each webhook whether it was called and why.
+// verdicts returns for each webhook whether it was called, and why.
 func (a *serverAdmission) verdicts(ctx context.Context, result *Result, calls []realserver.ObservedCall) []Selection {
 	verdicts := make([]Selection, len(a.Proxy.Targets))
 	for i, t := range a.Proxy.Targets {
@@ -89,7 +89,7 @@ func (a *serverAdmission) verdicts(ctx context.Context, result *Result, calls []
 	return verdicts
 }
 
-// decide asks the predicates about the objects as webhooks were, or would have been, sent them.
+// decide evaluates the predicates for the objects that the webhooks received, or would have received.
 func (a *serverAdmission) decide(ctx context.Context, result *Result, calls []realserver.ObservedCall, verdicts []Selection) error {
 	x := a.explainer
 	req := Request(a.Request)
@@ -128,7 +128,7 @@ func (a *serverAdmission) decide(ctx context.Context, result *Result, calls []re
 	return nil
 }
 
-// tell takes over a reason, unless it is known better.
+// tell sets a reason, unless the result has a more certain one.
 func (v *Selection) tell(why reason, result *Result) {
 	switch {
 	case why.decision != Matches && !v.Called:
@@ -140,8 +140,8 @@ func (v *Selection) tell(why reason, result *Result) {
 	}
 }
 
-// asSeenBy is the object when it was the webhook's turn. Webhooks that are not called do not
-// change it: it is what the next one was sent.
+// asSeenBy returns the object at the webhook's turn. A webhook that is not called does not change
+// the object, so this is the object that the next called webhook received.
 func (a *serverAdmission) asSeenBy(t *realserver.Target, result *Result, calls []realserver.ObservedCall) (runtime.Object, error) {
 	raw := a.Object
 	var patched []byte
@@ -173,7 +173,7 @@ func isBuiltIn(object runtime.Object) bool {
 	return !custom
 }
 
-// converted reports whether a review is of an object in another version than the request's.
+// converted reports whether the object in a review has another version than the request's.
 func converted(review []byte) bool {
 	var kinds struct {
 		Request struct {
@@ -185,7 +185,7 @@ func converted(review []byte) bool {
 	return !realserver.EqualValue(kinds.Request.Kind, kinds.Request.RequestKind)
 }
 
-// knowNamespace gives the explainer the labels of the namespace until it is released.
+// knowNamespace gives the explainer the labels of the namespace until the returned function is called.
 func (a *serverAdmission) knowNamespace(ctx context.Context) (letGo func(), err error) {
 	var ns corev1.Namespace
 	switch {

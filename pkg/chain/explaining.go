@@ -8,7 +8,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
 )
 
-// An explaining explains the webhooks of one request, in place of calling them.
+// An explaining explains the webhooks of one request instead of calling them.
 type explaining struct {
 	subject              *inprocess.Subject
 	predicates           *predicates

@@ -21,7 +21,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// raw answers with a body in which UID stands for the uid of the request.
+// raw answers with a body. UID in the body stands for the uid of the request.
 func raw(status int, body string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review admissionv1.AdmissionReview

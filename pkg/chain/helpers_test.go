@@ -21,7 +21,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// Failing calls must not write to the log. The error handlers of apimachinery also sleep by a process-wide clock,
+// Failing calls must not write to the log. The error handlers of apimachinery also wait by a process-wide clock,
 // which does not work in testing/synctest.
 func init() {
 	klog.LogToStderr(false)

@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
 )
 
-// judge sets the effect of each call. The audit annotations tell which calls failed open. Another failure is the cause of
+// judge sets the effect of each call. The audit annotations say which calls failed open. Another failure is the cause of
 // err, with which the run ended.
 func judge(calls []*call, validatingFailedOpen bool, err error, realHosts *strings.Replacer) {
 	for i, c := range calls {

@@ -73,7 +73,7 @@ func newEngine(w Webhooks, o Options) (*engine, error) {
 	return e, e.build(registered)
 }
 
-// decode decodes a request. A refusal is the error with which the API server rejects the request before admission.
+// decode decodes a request. refusal is the error with which the API server rejects the request before admission.
 func (e *engine) decode(req Request) (s *inprocess.Subject, refusal, err error) {
 	decoded, refusal, err := e.objects.Decode(inprocess.Request(req))
 	if err != nil {
@@ -86,8 +86,8 @@ func (e *engine) storage() inprocess.Storage {
 	return inprocess.Storage{Managed: e.managed, SetsDefaults: e.options.Default != nil, Validate: e.options.Validate}
 }
 
-// holdNamespace gives the Namespace that a request is about the labels of the old object, for namespaceSelectors. On CREATE
-// and UPDATE the selectors read the labels of the new object.
+// holdNamespace sets the labels of a request's Namespace to those of the old object, for namespaceSelectors. On CREATE and
+// UPDATE the selectors read the labels of the new object.
 func (e *engine) holdNamespace(r *inprocess.DecodedRequest) (release func()) {
 	old, ok := r.Old.(*corev1.Namespace)
 	if !ok || r.Operation == admission.Update && r.SubResource == "" {

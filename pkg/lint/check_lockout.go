@@ -137,7 +137,7 @@ func (l *linter) virtual(h *webhook) {
 }
 
 // everything reports rules for all resources of all groups, if they match an object without labels in a namespace
-// without labels except its name.
+// that has no label except its name.
 func (l *linter) everything(h *webhook) {
 	if !h.fails() || len(h.MatchConditions) > 0 || !h.anyObject() {
 		return

@@ -140,7 +140,7 @@ func (l *linter) static(c *configuration) {
 	}
 }
 
-// resourceOrder reports lists of resources that the API server accepts in this order only.
+// resourceOrder reports lists of resources that the API server would reject in another order.
 func (l *linter) resourceOrder(h *webhook) {
 	for i, rule := range h.Rules {
 		for _, resource := range rule.Resources {

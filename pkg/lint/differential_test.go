@@ -24,8 +24,9 @@ import (
 // rejectionRules lists the rules about configurations that the API server rejects.
 var rejectionRules = []string{"AK101", "AK102", "AK103", "AK104", "AK105", "AK107", "AK108", "AK109", "AK110", "AK111", "AK501"}
 
-// TestRejectionsMatchAPIServer creates generated configurations at a real API server, in dry run. The findings must name
-// exactly the fields that the API server rejects, and AK112 the unknown fields of which it warns.
+// TestRejectionsMatchAPIServer sends generated configurations to a real API server as dry runs. The findings must name
+// exactly the fields that the API server rejects. The findings of AK112 must name the unknown fields about which the API
+// server warns.
 func TestRejectionsMatchAPIServer(t *testing.T) {
 	server := apiservertest.Start(t, nil)
 	refused, warned := 0, 0

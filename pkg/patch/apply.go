@@ -99,9 +99,10 @@ func applyUnbounded(doc []byte, p Patch) ([]byte, error) {
 
 var errCopiesTooLarge = fmt.Errorf("the copies of the patch are more than %d bytes together", maxCopied)
 
-// checkCopies enforces maxCopied. The library has that bound only as a global variable, which belongs to
-// the program. So the document is brought step by step to each copy, and what it will copy is counted.
-// A step that fails ends the check without an error, because the whole patch then fails as well.
+// checkCopies enforces maxCopied. The library has that bound only as a global variable of the whole
+// program. So checkCopies applies the patch step by step up to each copy, and counts the bytes that the
+// copy will add. A step that fails ends the check without an error, because the whole patch then fails,
+// too.
 func checkCopies(doc []byte, p Patch) error {
 	copied, applied := 0, 0
 	for i := range p {

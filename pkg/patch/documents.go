@@ -37,8 +37,8 @@ func Documents(before, after []byte) (Patch, error) {
 }
 
 // Values returns [Documents] of the encodings of two Go values, such as the map[string]any of unstructured objects. Pass
-// documents as json.RawMessage: a []byte encodes to a base64 string. If one value was decoded from a document that
-// is at hand, use [Diff], which keeps the fields that the Go type does not know.
+// documents as json.RawMessage: a []byte encodes to a base64 string. If one value was decoded from a document that you
+// still have, use [Diff], which keeps the fields that the Go type does not know.
 func Values(before, after any) (Patch, error) {
 	b, err := jsondiff.Encode(before)
 	if err != nil {

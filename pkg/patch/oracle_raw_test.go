@@ -16,7 +16,7 @@ import (
 )
 
 // The properties of a document that an encoder would not produce. All are legal: clients and newer API servers send
-// such documents.
+// documents with them.
 const (
 	crowd        = 1 << iota // lists of similar elements
 	plantUnknown             // members that the Go type does not know, in every struct

@@ -51,7 +51,7 @@ func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return w.response(req)
 }
 
-// served is the request as a server hands it to its handler.
+// served returns the request as a server passes it to its handler.
 func served(ctx context.Context, req *http.Request) *http.Request {
 	r := req.Clone(ctx)
 	r.RequestURI = req.URL.RequestURI()

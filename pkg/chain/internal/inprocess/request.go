@@ -52,8 +52,8 @@ type DecodedRequest struct {
 	Unknown         []error // unknown and duplicate fields, of which the API server warns
 }
 
-// Decode decodes a request. A refusal is the error with which the API server rejects the request before admission. The
-// error err means that a client could not send the request.
+// Decode decodes a request. refusal is the error with which the API server rejects the request before admission. err
+// means that a client could not send such a request.
 func (o *Objects) Decode(req Request) (a *DecodedRequest, refusal, err error) {
 	a = &DecodedRequest{Operation: admission.Operation(req.Operation), Resource: schema.GroupVersionResource(req.Resource), SubResource: req.SubResource,
 		Namespace: req.Namespace, Name: req.Name, DryRun: req.DryRun, FieldManager: req.FieldManager, User: userOf(req.User)}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// with leaves the map as it is, which others may share.
+// with returns a copy of the map with one more entry, because others may share the map.
 func with(m map[string]string, key, value string) map[string]string {
 	c := make(map[string]string, len(m)+1)
 	maps.Copy(c, m)
@@ -33,7 +33,7 @@ func onlyNames(o *corev1.ServiceAccount) {
 	}
 }
 
-// gated notes that a Pod waits for its scheduling gates.
+// gated sets the condition of a Pod that has scheduling gates.
 func gated(o *corev1.Pod) {
 	if len(o.Spec.SchedulingGates) > 0 {
 		now := metav1.Now()
@@ -44,7 +44,7 @@ func gated(o *corev1.Pod) {
 	}
 }
 
-// selectOwnPods makes the selector of a Job that has none (generateSelector).
+// selectOwnPods sets the selector of a Job that has none (generateSelector).
 func selectOwnPods(o *batchv1.Job) {
 	if ptr.Deref(o.Spec.ManualSelector, false) {
 		return
@@ -63,7 +63,7 @@ func selectOwnPods(o *batchv1.Job) {
 	}
 }
 
-// sources makes both ways to write the source of a claim's data say the same
+// sources makes the two fields for the data source of a claim equal
 // (EnforceDataSourceBackwardsCompatibility and NormalizeDataSources).
 func sources(spec, old *corev1.PersistentVolumeClaimSpec) {
 	inUse := old != nil && (old.DataSource != nil || old.DataSourceRef != nil)
@@ -81,7 +81,7 @@ func sources(spec, old *corev1.PersistentVolumeClaimSpec) {
 	}
 }
 
-// podQOS is the class of a Pod (GetPodQOS).
+// podQOS returns the QoS class of a Pod (GetPodQOS).
 func podQOS(pod *corev1.Pod) corev1.PodQOSClass {
 	if pod.Status.QOSClass != "" {
 		return pod.Status.QOSClass
@@ -114,7 +114,7 @@ func podQOS(pod *corev1.Pod) corev1.PodQOSClass {
 	return corev1.PodQOSGuaranteed
 }
 
-// addCompute adds the resources that count for the class, and returns their number.
+// addCompute adds the resources that count for the QoS class, and returns their number.
 func addCompute(sum, more corev1.ResourceList) int {
 	n := 0
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {

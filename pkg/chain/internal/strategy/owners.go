@@ -13,7 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 )
 
-// The texts are copies. The API server has them in a package that imports its storage code.
+// These texts are copies, because the originals are in a package that imports the API server's storage code.
 const (
 	ownersTwice      = ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: %v"
 	ownersTwiceAfter = ".metadata.ownerReferences contains duplicate entries after mutating admission happens; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: %v"

@@ -102,7 +102,7 @@ func PrepareForUpdate(kind schema.GroupVersionKind, subresource string, obj, old
 	}
 }
 
-// counts reports whether an update makes a new generation.
+// counts reports whether an update increments the generation.
 func counts(obj, old runtime.Object, m, oldMeta metav1.Object) bool {
 	differ := func(name string) bool {
 		return !apiequality.Semantic.DeepEqual(Field(obj, name).Interface(), Field(old, name).Interface())
@@ -124,7 +124,7 @@ func counts(obj, old runtime.Object, m, oldMeta metav1.Object) bool {
 	return false
 }
 
-// prepareForStatus keeps nothing of an update of the status but that, and metadata.
+// prepareForStatus resets everything except the status and metadata, for an update of the status.
 func prepareForStatus(obj, old runtime.Object, m, oldMeta metav1.Object) {
 	if spec := Field(obj, "Spec"); spec.IsValid() {
 		spec.Set(Field(old, "Spec"))
