@@ -186,7 +186,7 @@ func (b *builder) quota(doc document) {
 	}
 }
 
-// networkPolicy makes values of the API server's ports and of the namespace of Prometheus.
+// networkPolicy replaces the ports of the API server, and the namespace of Prometheus, by values of the chart.
 func (b *builder) networkPolicy(doc document) {
 	b.values.NetworkPolicy = true
 	spec := member(doc, "spec")

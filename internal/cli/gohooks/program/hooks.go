@@ -7,7 +7,7 @@ import (
 	"errors"
 )
 
-// find stands for the one that is generated for a package, which calls the same methods.
+// find is a stand-in for the generated function, which calls the same methods.
 func find(_ context.Context, _ string, f *hookList) error {
 	return errors.Join(
 		f.all(nil, errors.New("there is no package")),
