@@ -35,7 +35,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// a handler answers reviews with the JSON Patch of a function, as a webhook without any library does.
+// handler returns a webhook that answers reviews with the JSON Patch of a function, without any library.
 func handler(patch func(labels map[string]any) []map[string]any) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review struct {

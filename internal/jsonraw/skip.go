@@ -14,7 +14,7 @@ const wrong = math.MaxInt
 // mostOpen bounds the nesting of values that skipValue handles.
 const mostOpen = 64
 
-// skipValue skips a value that nests at most depth levels deep.
+// skipValue skips a value that nests at most levels deep.
 func (w *window) skipValue(data []byte, i, levels int) int {
 	levels = min(levels, mostOpen)
 	open, inObject := 0, uint64(0) // the open arrays and objects, and a bit for each that is an object, the innermost lowest

@@ -135,7 +135,7 @@ func (c Case) against(rivals ...edit) Case {
 // onPods returns a case of a webhook for new Pods.
 func onPods(name string, e edit) Case { return podCase(name, func() http.Handler { return pods(e) }) }
 
-// podCase returns a case of any handler for new Pods.
+// podCase returns a case of a webhook for new Pods with any handler.
 func podCase(name string, newHandler func() http.Handler) Case {
 	return Case{Name: name, Webhook: registration(name, "", "pods", admissionregistrationv1.Create), New: newHandler}
 }

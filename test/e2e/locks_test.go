@@ -71,7 +71,7 @@ func prepareLocks(dir string) (admissionConfiguration string) {
 	return written(dir, "admission.yaml", configuration)
 }
 
-// replace replaces a file atomically, as the kubelet does in a newMux Secret.
+// replace replaces a file atomically, as the kubelet does in a mounted Secret.
 func replace(path, content string) {
 	GinkgoHelper()
 	Expect(os.Rename(written(filepath.Dir(path), filepath.Base(path)+".tmp", []byte(content)), path)).To(Succeed())

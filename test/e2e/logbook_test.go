@@ -85,9 +85,9 @@ func write[T any](l *logbook[T], hook string, req *webhook.Request[T]) error {
 	return nil
 }
 
-// lines returns one line for each call, such as
-// "mutating UPDATE pods/status ns/name object oldObject UpdateOptions". It leaves out what the request
-// does not have. The line of a dry run ends with "dry-run".
+// lines returns one line for each call, such as "mutating UPDATE pods/status ns/name object oldObject
+// UpdateOptions". It omits parts that the request does not have. The line of a dry run ends with
+// "dry-run".
 func (l *logbook[T]) lines() []string {
 	var lines []string
 	for _, e := range l.all() {

@@ -105,7 +105,7 @@ func TestNaiveRotationFailsCalls(t *testing.T) {
 	})
 }
 
-// rotationFails rotates under load and waits until enough reports that enough calls and handshakes failed.
+// rotationFails rotates under load until enough reports that enough calls and handshakes have failed.
 func rotationFails(t *testing.T, s *service, rotate func(), enough func(failedCalls, failedHandshakes int) bool) {
 	t.Helper()
 	live := watchBundles(t, s)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package document generates the objects and AdmissionReviews that the benchmarks send. They are
-// encoded as by an API server, have a given size, and are the same in every run.
+// encoded as an API server encodes them, have a given size, and are the same in every run.
 package document
 
 import (
