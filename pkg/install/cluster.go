@@ -101,7 +101,7 @@ func (c *kubeCluster) read(ctx context.Context, s sort) (*unstructured.Unstructu
 }
 
 func (c *kubeCluster) apply(ctx context.Context, s sort, object *unstructured.Unstructured, force bool) error {
-	if c.owned {
+	if c.owned && len(webhooks(object)) > 0 { // a configuration without our webhooks belongs to others
 		owner, err := c.owner(ctx)
 		if err != nil {
 			return err

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
 	"github.com/admitkit/admitkit/pkg/webhook"
@@ -86,5 +87,38 @@ func TestCut(t *testing.T) {
 	want := `[{"op":"replace","path":"/metadata/resourceVersion","value":"7"},{"op":"remove","path":"/webhooks/2"},{"op":"remove","path":"/webhooks/0"}]`
 	if string(body) != want {
 		t.Errorf("sent %s", body)
+	}
+}
+
+// The Namespace owns a configuration only as long as it has webhooks of ours. Otherwise a deletion of the Namespace would
+// delete the webhooks of others, and the Namespace need not exist.
+func TestOwnerOfOurWebhooksOnly(t *testing.T) {
+	var applied []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.Method == http.MethodGet {
+			_, _ = io.WriteString(w, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"ns","uid":"u1"}}`)
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		applied = append(applied, string(body))
+		_, _ = w.Write(body)
+	}))
+	defer server.Close()
+	c, err := newKubeCluster(Options{Config: &rest.Config{Host: server.URL}, OwnedByNamespace: true,
+		Configuration: webhook.ConfigurationOptions{Name: "hooks", Namespace: "ns"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	released := nothing(wanted{sort: validating, name: "hooks"}, live{resourceVersion: "7", uid: "u7"})
+	ours := released.DeepCopy()
+	ours.Object["webhooks"] = []any{map[string]any{"name": "a.example.com"}}
+	for _, object := range []*unstructured.Unstructured{released, ours} {
+		if err := c.apply(t.Context(), validating, object, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(applied) != 2 || strings.Contains(applied[0], "ownerReferences") || !strings.Contains(applied[1], `"ownerReferences":[{"apiVersion":"v1","kind":"Namespace","name":"ns","uid":"u1"}]`) {
+		t.Errorf("applied %s", applied)
 	}
 }

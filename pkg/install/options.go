@@ -45,7 +45,8 @@ type Options struct {
 	Revision int64
 	// OwnedByNamespace makes the webhook's Namespace the owner of the configurations. After a deletion of the Namespace, the
 	// garbage collector of Kubernetes deletes them too. Without an owner they stay, and each call to the deleted webhook
-	// fails. Set it only if the webhook runs in that Namespace. It needs the permission to get the Namespace.
+	// fails. Set it only if the webhook runs in that Namespace. It needs the permission to get the Namespace. A
+	// configuration is deleted as a whole, so do not set it if other managers add webhooks to the configurations.
 	OwnedByNamespace bool
 	// Force takes over fields of another field manager, such as helm or kubectl, and configurations
 	// of another installation: of another namespace, Service or URL. Without Force these are errors.

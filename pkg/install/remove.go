@@ -19,12 +19,12 @@ func (i *Installer) Remove(ctx context.Context) error {
 	a := i.applier(false)
 	a.stored.takesNamespace = true
 	took, err := a.remove(ctx)
+	var namespace error
 	if err == nil {
 		err = a.checker.await(ctx, a.checker.gone())
-	}
-	namespace := namespaceProblem(i.o.namespace(), err)
-	if namespace != nil {
-		err = nil // nothing is left to do
+		if namespace = namespaceProblem(i.o.namespace(), err); namespace != nil {
+			err = nil // nothing is left to do
+		}
 	}
 	switch {
 	case err != nil:

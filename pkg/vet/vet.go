@@ -21,9 +21,9 @@ import (
 )
 
 // Analyzer reports an error that a handler of package webhook returns and that was made without another error, by errors.New
-// or fmt.Errorf: it describes the object, so it was most likely meant as a denial. It follows local
-// variables, and calls of functions of the same package. A comment //admitkit:failure on the line, or on the line above, accepts the
-// error.
+// or fmt.Errorf: it describes the object, so it was most likely meant as a denial. It follows variables, and calls of functions
+// of the same package. It does not follow the order of statements, so it also reports a value that is overwritten before the
+// return. A comment //admitkit:failure on the line, or on the line above, accepts the error.
 var Analyzer = &analysis.Analyzer{
 	Name: "denial",
 	Doc:  "report errors of admission handlers that should be denials\n\nA plain error of a hook is a failure to decide, which the failurePolicy decides. To deny a request, return webhook.Deny.",
@@ -39,14 +39,25 @@ const (
 // A finder searches the files of one package.
 type finder struct {
 	*analysis.Pass
-	declared map[*types.Func]*ast.FuncDecl
-	visited  map[*ast.BlockStmt]bool
-	accepted map[string]bool // file:line with the comment
+	declared  map[*types.Func]function
+	variables map[types.Object]ast.Expr // initial values of the package's variables
+	visited   map[*ast.BlockStmt]bool
+	reported  map[token.Pos]bool
+	accepted  map[string]bool // file:line with the comment
 }
 
+// A function is a function declaration or literal.
+type function struct {
+	typ  *ast.FuncType
+	body *ast.BlockStmt
+}
+
+// values are what a function assigns to its variables.
+type values map[types.Object][]ast.Expr
+
 func run(pass *analysis.Pass) (any, error) {
-	f := &finder{pass, map[*types.Func]*ast.FuncDecl{}, map[*ast.BlockStmt]bool{}, map[string]bool{}}
-	var handlers []*ast.BlockStmt
+	f := &finder{pass, map[*types.Func]function{}, map[types.Object]ast.Expr{}, map[*ast.BlockStmt]bool{}, map[token.Pos]bool{}, map[string]bool{}}
+	var handlers []function
 	for _, file := range pass.Files {
 		for _, group := range file.Comments {
 			for _, c := range group.List {
@@ -56,25 +67,32 @@ func run(pass *analysis.Pass) (any, error) {
 				}
 			}
 		}
+		for _, declaration := range file.Decls {
+			if d, ok := declaration.(*ast.GenDecl); ok {
+				for _, spec := range d.Specs {
+					f.declare(spec, func(of types.Object, value ast.Expr) { f.variables[of] = value })
+				}
+			}
+		}
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.FuncDecl:
 				if of, ok := pass.TypesInfo.Defs[n.Name].(*types.Func); ok && n.Body != nil {
-					f.declared[of] = n
+					f.declared[of] = function{n.Type, n.Body}
 					if isHandler(of.Signature()) {
-						handlers = append(handlers, n.Body)
+						handlers = append(handlers, f.declared[of])
 					}
 				}
 			case *ast.FuncLit:
 				if of, ok := pass.TypesInfo.TypeOf(n).(*types.Signature); ok && isHandler(of) {
-					handlers = append(handlers, n.Body)
+					handlers = append(handlers, function{n.Type, n.Body})
 				}
 			}
 			return true
 		})
 	}
-	for _, body := range handlers {
-		f.visit(body)
+	for _, handler := range handlers {
+		f.visit(handler)
 	}
 	return nil, nil
 }
@@ -87,11 +105,11 @@ func isHandler(of *types.Signature) bool {
 		return false
 	}
 	for parameter := range of.Params().Variables() {
-		pointer, ok := parameter.Type().(*types.Pointer)
+		pointer, ok := types.Unalias(parameter.Type()).(*types.Pointer)
 		if !ok {
 			continue
 		}
-		if named, ok := pointer.Elem().(*types.Named); ok && named.Obj().Name() == "Request" && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == webhookPackage {
+		if named, ok := types.Unalias(pointer.Elem()).(*types.Named); ok && named.Obj().Name() == "Request" && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == webhookPackage {
 			return true
 		}
 	}
@@ -102,53 +120,86 @@ var errorType = types.Universe.Lookup("error").Type().Underlying().(*types.Inter
 
 func isError(t types.Type) bool { return t != nil && types.Implements(t, errorType) }
 
-// visit checks the errors that a function returns, also through a local variable. It skips function literals inside of
-// it.
-func (f *finder) visit(body *ast.BlockStmt) {
-	if f.visited[body] {
+// declare calls set for each variable of a declaration that has a value.
+func (f *finder) declare(spec ast.Spec, set func(of types.Object, value ast.Expr)) {
+	v, ok := spec.(*ast.ValueSpec)
+	if !ok || len(v.Values) == 0 {
 		return
 	}
-	f.visited[body] = true
-	assigned := map[types.Object][]ast.Expr{} // what the function assigns to its variables
+	for i, name := range v.Names {
+		if of := f.TypesInfo.Defs[name]; of != nil && (len(v.Names) == len(v.Values) || i == len(v.Names)-1) {
+			set(of, v.Values[min(i, len(v.Values)-1)])
+		}
+	}
+}
+
+// visit checks the errors that a function returns, also through a variable. It skips function literals inside of it. It does
+// not follow the order of the statements: each value of a returned variable counts.
+func (f *finder) visit(of function) {
+	if f.visited[of.body] {
+		return
+	}
+	f.visited[of.body] = true
+	assigned := values{}
+	add := func(of types.Object, value ast.Expr) { assigned[of] = append(assigned[of], value) }
 	var returned []ast.Expr
-	ast.Inspect(body, func(n ast.Node) bool {
+	ast.Inspect(of.body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.FuncLit:
 			return false
 		case *ast.AssignStmt:
 			for i, left := range n.Lhs {
 				if name, ok := left.(*ast.Ident); ok && (len(n.Lhs) == len(n.Rhs) || i == len(n.Lhs)-1) {
-					of := f.TypesInfo.ObjectOf(name)
-					assigned[of] = append(assigned[of], n.Rhs[min(i, len(n.Rhs)-1)])
+					add(f.TypesInfo.ObjectOf(name), n.Rhs[min(i, len(n.Rhs)-1)])
 				}
 			}
+		case *ast.ValueSpec:
+			f.declare(n, add)
 		case *ast.ReturnStmt:
-			if len(n.Results) > 0 {
-				returned = append(returned, n.Results[len(n.Results)-1])
+			if e := lastResult(n, of.typ); e != nil {
+				returned = append(returned, e)
 			}
 		}
 		return true
 	})
 	for _, e := range returned {
-		name, ok := ast.Unparen(e).(*ast.Ident)
-		if !ok {
-			f.check(e)
-			continue
-		}
-		of := f.TypesInfo.ObjectOf(name)
-		for _, value := range assigned[of] {
-			f.check(value)
-		}
-		delete(assigned, of) // each is checked once
+		f.check(e, assigned)
 	}
 }
 
-// check reports a returned error if it was made without another one.
-func (f *finder) check(returned ast.Expr) {
-	call, ok := ast.Unparen(returned).(*ast.CallExpr)
-	if !ok {
-		return
+// lastResult returns the last value that a statement returns: a named result if the statement names none.
+func lastResult(n *ast.ReturnStmt, of *ast.FuncType) ast.Expr {
+	if len(n.Results) > 0 {
+		return n.Results[len(n.Results)-1]
 	}
+	if of.Results == nil {
+		return nil
+	}
+	if names := of.Results.List[len(of.Results.List)-1].Names; len(names) > 0 {
+		return names[len(names)-1]
+	}
+	return nil
+}
+
+// check reports a returned error if it was made without another one.
+func (f *finder) check(returned ast.Expr, assigned values) {
+	switch e := ast.Unparen(returned).(type) {
+	case *ast.Ident:
+		of := f.TypesInfo.ObjectOf(e)
+		from := assigned[of]
+		delete(assigned, of) // each value is checked once
+		for _, value := range from {
+			f.check(value, assigned)
+		}
+		if value := f.variables[of]; value != nil {
+			f.check(value, values{})
+		}
+	case *ast.CallExpr:
+		f.checkCall(e, assigned)
+	}
+}
+
+func (f *finder) checkCall(call *ast.CallExpr, assigned values) {
 	of := f.callee(call)
 	if of == nil {
 		return
@@ -156,15 +207,20 @@ func (f *finder) check(returned ast.Expr) {
 	switch of.FullName() {
 	case "errors.Join":
 		for _, one := range call.Args {
-			f.check(one)
+			f.check(one, assigned)
 		}
 	case "errors.New":
 		f.report(call, "Deny")
 	case "fmt.Errorf":
+		for _, argument := range call.Args {
+			if isError(f.TypesInfo.TypeOf(argument)) { // an error that it wraps
+				f.check(argument, assigned)
+			}
+		}
 		f.report(call, "Denyf")
 	default:
-		if d := f.declared[of.Origin()]; d != nil {
-			f.visit(d.Body)
+		if d, ok := f.declared[of.Origin()]; ok {
+			f.visit(d)
 		}
 	}
 }
@@ -188,7 +244,7 @@ func (f *finder) callee(call *ast.CallExpr) *types.Func {
 // report reports a call that makes an error, unless one of its arguments has another error: then something failed.
 func (f *finder) report(call *ast.CallExpr, denial string) {
 	at := f.Fset.Position(call.Pos())
-	if f.accepted[place(at.Filename, at.Line)] {
+	if f.accepted[place(at.Filename, at.Line)] || f.reported[call.Pos()] {
 		return
 	}
 	failed := false
@@ -203,6 +259,7 @@ func (f *finder) report(call *ast.CallExpr, denial string) {
 	if failed {
 		return
 	}
+	f.reported[call.Pos()] = true
 	d := analysis.Diagnostic{
 		Pos: call.Pos(), End: call.End(),
 		Message: "this error does not deny the request: it is a failure to decide, which the failurePolicy decides; to deny, return webhook." + denial,
@@ -216,15 +273,21 @@ func (f *finder) report(call *ast.CallExpr, denial string) {
 	f.Report(d)
 }
 
-// nameOfWebhook returns the name of package webhook in the file of a position, or "" if the file does not import it.
+// nameOfWebhook returns the name of package webhook at a position, or "" if the package cannot be named there.
 func (f *finder) nameOfWebhook(at token.Pos) string {
 	for _, file := range f.Files {
 		if at < file.FileStart || at >= file.FileEnd {
 			continue
 		}
 		for _, spec := range file.Imports {
-			if imported := f.TypesInfo.PkgNameOf(spec); imported != nil && imported.Imported().Path() == webhookPackage {
-				return imported.Name()
+			imported := f.TypesInfo.PkgNameOf(spec)
+			if imported == nil || imported.Imported().Path() != webhookPackage {
+				continue
+			}
+			if scope := f.Pkg.Scope().Innermost(at); scope != nil {
+				if _, found := scope.LookupParent(imported.Name(), at); found == imported {
+					return imported.Name()
+				}
 			}
 		}
 	}

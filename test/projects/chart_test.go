@@ -3,6 +3,7 @@
 package projects
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -36,7 +37,7 @@ func (p *project) charts(t *testing.T, dir string) {
 			t.Fatal(err)
 		}
 		if set == nil {
-			p.matchesManifests(t, dir, text, namespace)
+			p.matchesManifests(t, dir, helm(t, "template", p.name, chart, "--namespace", namespace, "--include-crds"), namespace)
 		} else if strings.Contains(set[0], "image") && (!strings.Contains(text, "image: mirror.example.org/a:v9\n") || !strings.Contains(text, "{port: 16443, protocol: TCP}")) {
 			t.Errorf("the values are not used:\n%s", text)
 		}
@@ -46,9 +47,6 @@ func (p *project) charts(t *testing.T, dir string) {
 // matchesManifests checks that a chart has the objects of the manifests, in the namespace of the release.
 func (p *project) matchesManifests(t *testing.T, dir, text, namespace string) {
 	for _, folder := range p.deploy {
-		if strings.HasSuffix(folder, "crd") {
-			continue // helm template leaves them out
-		}
 		manifests, err := kubectl(t, dir, "kustomize", folder)
 		if err != nil {
 			t.Fatal(err)
@@ -71,11 +69,17 @@ func (p *project) installsChart(t *testing.T, dir string) {
 	namespace := p.name + "-release"
 	helm(t, "install", p.name, filepath.Join(dir, "bin", "chart"), "--namespace", namespace)
 	const kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
+	if p.installs {
+		p.runsInRelease(t, dir, namespace)
+	}
 	owners, err := kubectl(t, dir, "get", kinds, p.name, "--ignore-not-found", "-o", "jsonpath={.items[*].metadata.ownerReferences[*].name}")
 	if err != nil || owners == "" || strings.ReplaceAll(owners, namespace, "") != strings.Repeat(" ", strings.Count(owners, " ")) {
 		t.Errorf("the configurations are owned by %q, not by the namespace: %v", owners, err)
 	}
 	if _, err := kubectl(t, dir, "delete", "namespace", namespace, "--timeout=2m"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kubectl(t, dir, "delete", "clusterrole,clusterrolebinding", p.name, "--ignore-not-found"); err != nil { // Helm has forgotten the release
 		t.Fatal(err)
 	}
 	eventually(t, "the configurations are deleted with their namespace", func() error {
@@ -85,6 +89,37 @@ func (p *project) installsChart(t *testing.T, dir string) {
 		}
 		return err
 	})
+}
+
+// runsInRelease runs the program of a self-managed project with the arguments and the permissions in a release, and then the
+// Job with which "helm uninstall" begins. At the end the program is installed again.
+func (p *project) runsInRelease(t *testing.T, dir, namespace string) {
+	p.useAccount(t, dir, namespace)
+	args := func(text string) []string {
+		var list []string
+		if err := json.Unmarshal([]byte(text), &list); err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+		return append(list, "--addr=127.0.0.1:0", "--ops-addr=127.0.0.1:0", "--shutdown-delay=0s")
+	}
+	deployment, err := kubectl(t, dir, "get", "deployment", p.name, "-n", namespace, "-o", "jsonpath={.spec.template.spec.containers[0].args}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "hooks.yaml")
+	write(t, file, helm(t, "get", "hooks", p.name, "--namespace", namespace))
+	job, err := kubectl(t, dir, "create", "--dry-run=client", "-f", file, "-o", "jsonpath={.spec.template.spec.containers[0].args}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const written = `"msg":"the certificates no longer need attention"`
+	if log := p.replica(t, dir, written, args(deployment)...); strings.Contains(log, "forbidden") || !strings.Contains(log, `"msg":"caBundle written"`) {
+		t.Errorf("in the release the program logs\n%s", log)
+	}
+	if log := p.replica(t, dir, "", args(job)...); !strings.Contains(log, "the webhooks are taken away") {
+		t.Errorf("the Job logs\n%s", log)
+	}
+	p.replica(t, dir, written, args(deployment)...)
 }
 
 // helm runs Helm with the kubeconfig of the API server.

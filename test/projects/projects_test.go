@@ -41,6 +41,7 @@ var all = []project{
 		args:     []string{"--mutate", "pods", "--certs=self-managed"},
 		deploy:   []string{"config"},
 		installs: true,
+		released: true,
 	},
 	{
 		name: "deployment-validator", reason: "certificates of cert-manager, YAML registrations, and a hook that reads the cluster",

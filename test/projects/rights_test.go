@@ -30,15 +30,36 @@ func (p *project) install(t *testing.T, dir string) {
 			t.Fatal(err)
 		}
 	}
+	p.useAccount(t, dir, p.name)
+	log := p.replica(t, dir, `"msg":"the certificates no longer need attention"`, "--self-managed", "--addr=127.0.0.1:0", "--ops-addr=127.0.0.1:0", "--shutdown-delay=0s")
+	if strings.Contains(log, "forbidden") || !strings.Contains(log, `"msg":"caBundle written"`) {
+		t.Errorf("with its own rights the program logs\n%s", log)
+	}
+	owners, err := kubectl(t, dir, "get", "mutatingwebhookconfiguration", p.name, "-o", "jsonpath={.metadata.ownerReferences[*].name}")
+	if err != nil || owners != p.name {
+		t.Errorf("the configuration is owned by %q, not by the namespace: %v", owners, err)
+	}
+	if log = p.replica(t, dir, "", "--self-managed", "--uninstall"); !strings.Contains(log, "the webhooks are taken away") {
+		t.Errorf("the log of uninstalling is\n%s", log)
+	}
+	left, err := kubectl(t, dir, "get", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "-o", "name")
+	if err != nil || strings.Contains(left, "/"+p.name+"\n") {
+		t.Errorf("uninstalling left %s (%v)", left, err)
+	}
+}
+
+// useAccount writes the kubeconfig of the program's ServiceAccount in a namespace, for replica. It also replaces the Service, so
+// that calls reach this machine.
+func (p *project) useAccount(t *testing.T, dir, namespace string) {
 	for _, args := range [][]string{
-		{"delete", "service", p.name, "-n", p.name},
-		{"create", "service", "externalname", p.name, "-n", p.name, "--external-name=localhost"}, // so that calls reach this machine
+		{"delete", "service", p.name, "-n", namespace},
+		{"create", "service", "externalname", p.name, "-n", namespace, "--external-name=localhost"},
 	} {
 		if _, err := kubectl(t, dir, args...); err != nil {
 			t.Fatal(err)
 		}
 	}
-	token, err := kubectl(t, dir, "create", "token", p.name, "-n", p.name)
+	token, err := kubectl(t, dir, "create", "token", p.name, "-n", namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,21 +85,6 @@ contexts:
     cluster: cluster
     user: replica
 `)
-	log := p.replica(t, dir, `"msg":"the certificates no longer need attention"`, "--self-managed", "--addr=127.0.0.1:0", "--ops-addr=127.0.0.1:0", "--shutdown-delay=0s")
-	if strings.Contains(log, "forbidden") || !strings.Contains(log, `"msg":"caBundle written"`) {
-		t.Errorf("with its own rights the program logs\n%s", log)
-	}
-	owners, err := kubectl(t, dir, "get", "mutatingwebhookconfiguration", p.name, "-o", "jsonpath={.metadata.ownerReferences[*].name}")
-	if err != nil || owners != p.name {
-		t.Errorf("the configuration is owned by %q, not by the namespace: %v", owners, err)
-	}
-	if log = p.replica(t, dir, "", "--self-managed", "--uninstall"); !strings.Contains(log, "the webhooks are taken away") {
-		t.Errorf("the log of uninstalling is\n%s", log)
-	}
-	left, err := kubectl(t, dir, "get", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "-o", "name")
-	if err != nil || strings.Contains(left, "/"+p.name+"\n") {
-		t.Errorf("uninstalling left %s (%v)", left, err)
-	}
 }
 
 // outlivesItsNamespace deletes the namespace first, which removes everything that serves the hooks. Pods can be created

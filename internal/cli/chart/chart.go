@@ -30,15 +30,22 @@ type Chart struct {
 // document is a decoded object of a manifest.
 type document = map[string]any
 
-// kustomization has the fields of a kustomization.yaml that a project uses.
+// kustomization has the fields of a kustomization that a chart can have. Any other field is an error, because the chart would
+// silently differ from the output of kustomize.
 type kustomization struct {
-	Resources []string `json:"resources"`
-	Images    []struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Resources  []string `json:"resources"`
+	Images     []struct {
 		Name    string `json:"name"`
 		NewName string `json:"newName"`
 		NewTag  string `json:"newTag"`
+		Digest  string `json:"digest"`
 	} `json:"images"`
 }
+
+// kustomizationNames are the file names that kustomize reads.
+var kustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
 // Of derives the chart of the project that contains the folder.
 func Of(dir string) (*Chart, error) {
@@ -57,6 +64,11 @@ func Of(dir string) (*Chart, error) {
 	if len(c.Files) == 0 {
 		return nil, problem.New("%s has no kustomization.yaml with resources", config)
 	}
+	if b.uninstaller != nil {
+		if c.Files["templates/uninstall.yaml"], err = render(b.uninstaller, ""); err != nil {
+			return nil, err
+		}
+	}
 	values, err := b.values.text()
 	if err != nil {
 		return nil, err
@@ -71,27 +83,20 @@ func Of(dir string) (*Chart, error) {
 
 // folder adds the resources of a kustomization. A missing folder has none.
 func (b *builder) folder(c *Chart, dir, kind string) error {
-	text, err := os.ReadFile(filepath.Join(dir, "kustomization.yaml"))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return problem.New("%w", err)
-	}
-	var k kustomization
-	if err := yaml.Unmarshal(text, &k); err != nil {
-		return problem.New("%s: %w", filepath.Join(dir, "kustomization.yaml"), err)
+	k, origin, err := readKustomization(dir)
+	if err != nil {
+		return err
 	}
 	for _, image := range k.Images {
 		if image.Name == b.name {
-			b.values.Image = imageValues{Repository: cmp.Or(image.NewName, image.Name), Tag: cmp.Or(image.NewTag, "latest")}
+			b.values.Image = imageValues{Repository: cmp.Or(image.NewName, image.Name), Tag: cmp.Or(image.NewTag, "latest"), Digest: image.Digest}
 		}
 	}
 	for _, resource := range k.Resources {
 		file := filepath.Join(dir, filepath.FromSlash(resource))
 		text, err := os.ReadFile(file)
 		if err != nil {
-			return problem.New("a resource of %s: %w", filepath.Join(dir, "kustomization.yaml"), err)
+			return problem.New("a resource of %s: %w", origin, err)
 		}
 		target, converted := path.Join("crds", path.Base(resource)), text // Helm installs these first, without expanding templates
 		if kind != "crd" {
@@ -108,6 +113,25 @@ func (b *builder) folder(c *Chart, dir, kind string) error {
 		}
 	}
 	return nil
+}
+
+// readKustomization returns the kustomization of a folder and its file. Both are empty if there is none.
+func readKustomization(dir string) (k kustomization, file string, err error) {
+	for _, name := range kustomizationNames {
+		file = filepath.Join(dir, name)
+		text, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = yaml.UnmarshalStrict(text, &k)
+		}
+		if err != nil {
+			return k, file, problem.New("%s: %w", file, err).Hint("a chart can have resources and images of a kustomization: make other changes in the manifests")
+		}
+		return k, file, nil
+	}
+	return k, "", nil
 }
 
 // template converts the documents of a manifest.

@@ -3,7 +3,9 @@
 package chart
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -12,8 +14,9 @@ import (
 // A builder converts the manifests of a project. It replaces values by placeholders, which survive the YAML encoder,
 // and then the placeholders by Helm's expressions.
 type builder struct {
-	name   string // of the project and its namespace
-	values *values
+	name        string // of the project and its namespace
+	values      *values
+	uninstaller document // the Job that "helm uninstall" runs first, or nil
 }
 
 // The placeholders. Each is a plain scalar in YAML.
@@ -34,7 +37,7 @@ const (
 var expressions = strings.NewReplacer(
 	inNamespace, "{{ .Release.Namespace }}",
 	atReplicas, "{{ .Values.replicas }}",
-	atImage, "{{ .Values.image.repository }}:{{ .Values.image.tag }}",
+	atImage, `{{ .Values.image.repository }}{{ with .Values.image.digest }}@{{ . }}{{ else }}:{{ .Values.image.tag }}{{ end }}`,
 	atResources, "{{ toJson .Values.resources }}",
 	atPullSecret, "{{ toJson .Values.imagePullSecrets }}",
 	atPriority, "{{ toJson .Values.priorityClassName }}",
@@ -70,6 +73,8 @@ func (b *builder) document(doc document, folder string) ([]byte, error) {
 		return nil, nil
 	case "Deployment":
 		b.deployment(doc)
+	case "ClusterRole":
+		b.clusterRole(doc)
 	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
 		b.configuration(doc)
 	case "NetworkPolicy":
@@ -85,6 +90,11 @@ func (b *builder) document(doc document, folder string) ([]byte, error) {
 		b.values.Monitoring = true
 		condition = ".Values.monitoring.enabled"
 	}
+	return render(doc, condition)
+}
+
+// render encodes an object with Helm's expressions. Helm omits it unless the condition is true, if there is one.
+func render(doc document, condition string) ([]byte, error) {
 	text, err := yaml.Marshal(doc)
 	if err != nil {
 		return nil, err
@@ -110,23 +120,80 @@ func (b *builder) inNamespace(doc document) {
 	}
 }
 
+// deployment replaces what differs between clusters in the Deployment of the program.
 func (b *builder) deployment(doc document) {
 	spec := member(doc, "spec")
+	pod := member(spec, "template", "spec")
+	program := b.program(pod)
+	if program == nil {
+		return // a Deployment of another program
+	}
 	if replicas, ok := spec["replicas"]; ok {
 		b.values.Replicas, spec["replicas"] = replicas, atReplicas
 	}
-	pod := member(spec, "template", "spec")
-	if pod == nil {
-		return
-	}
-	pod["imagePullSecrets"], pod["nodeSelector"], pod["tolerations"] = atPullSecret, atNodes, atTaints
+	b.values.PullSecrets, pod["imagePullSecrets"] = pod["imagePullSecrets"], atPullSecret
+	b.values.NodeSelector, pod["nodeSelector"] = pod["nodeSelector"], atNodes
+	b.values.Tolerations, pod["tolerations"] = pod["tolerations"], atTaints
 	b.values.PriorityClass, _ = pod["priorityClassName"].(string)
 	pod["priorityClassName"] = atPriority
+	b.values.Resources, program["resources"] = program["resources"], atResources
+	program["image"] = atImage
+	args, _ := program["args"].([]any)
+	program["args"] = append(slices.Clone(args), "--namespace="+inNamespace) // the last of equal flags counts
+	if slices.Contains(args, any("--self-managed")) {
+		b.uninstaller = uninstaller(b.name, pod, program)
+	}
+}
+
+// program returns the container with the image of the project, or nil.
+func (b *builder) program(pod document) document {
 	containers, _ := pod["containers"].([]any)
 	for _, c := range containers {
 		if c, ok := c.(document); ok && c["image"] == b.name {
-			c["image"] = atImage
-			b.values.Resources, c["resources"] = c["resources"], atResources
+			return c
+		}
+	}
+	return nil
+}
+
+// uninstaller returns the Job that removes what a self-managed program has installed. The program creates its webhook
+// configurations, so they are not part of the release, and "helm uninstall" would leave them without a server.
+func uninstaller(name string, pod, program document) document {
+	container := maps.Clone(program)
+	for _, field := range []string{"ports", "readinessProbe", "livenessProbe", "startupProbe", "lifecycle"} {
+		delete(container, field)
+	}
+	args, _ := program["args"].([]any)
+	container["args"] = append(slices.Clone(args), "--uninstall")
+	spec := maps.Clone(pod)
+	for _, field := range []string{"affinity", "topologySpreadConstraints", "terminationGracePeriodSeconds"} {
+		delete(spec, field)
+	}
+	spec["containers"], spec["restartPolicy"] = []any{container}, "Never"
+	return document{
+		"apiVersion": "batch/v1", "kind": "Job",
+		"metadata": document{"name": name + "-uninstall", "namespace": inNamespace, "annotations": document{
+			"helm.sh/hook": "pre-delete", "helm.sh/hook-delete-policy": "before-hook-creation,hook-succeeded",
+		}},
+		"spec": document{
+			"backoffLimit": 3, "activeDeadlineSeconds": 180,
+			// Its labels differ from those of the Deployment, so that the Service does not select it.
+			"template": document{"metadata": document{"labels": document{"app.kubernetes.io/name": name + "-uninstall"}}, "spec": spec},
+		},
+	}
+}
+
+// clusterRole lets the program read the namespace of the release.
+func (b *builder) clusterRole(doc document) {
+	rules, _ := doc["rules"].([]any)
+	for _, rule := range rules {
+		rule, _ := rule.(document)
+		resources, _ := rule["resources"].([]any)
+		names, _ := rule["resourceNames"].([]any)
+		for i := range names {
+			if names[i] == b.name && slices.Equal(resources, []any{"namespaces"}) {
+				names[i] = inNamespace
+			}
 		}
 	}
 }

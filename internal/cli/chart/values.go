@@ -15,6 +15,9 @@ type values struct {
 	Image            imageValues
 	Replicas         any
 	Resources        any
+	PullSecrets      any
+	NodeSelector     any
+	Tolerations      any
 	PriorityClass    string
 	Monitoring       bool // whether there are manifests for it
 	NetworkPolicy    bool
@@ -22,7 +25,7 @@ type values struct {
 	MonitoringSource string // the namespace of Prometheus
 }
 
-type imageValues struct{ Repository, Tag string }
+type imageValues struct{ Repository, Tag, Digest string }
 
 func newValues(name string) *values {
 	return &values{Image: imageValues{Repository: name, Tag: "latest"}, Replicas: 2}
@@ -44,13 +47,14 @@ func (v *values) text() ([]byte, error) {
 		value        any
 	}
 	rows := []row{
-		{"The image of the program.", "image", map[string]any{"repository": v.Image.Repository, "tag": v.Image.Tag}},
-		{"Names of Secrets with which the kubelet pulls the image, as {name: NAME}.", "imagePullSecrets", []any{}},
+		{"The image of the program. A digest, such as sha256:…, counts instead of the tag.", "image",
+			map[string]any{"repository": v.Image.Repository, "tag": v.Image.Tag, "digest": v.Image.Digest}},
+		{"Names of Secrets with which the kubelet pulls the image, as {name: NAME}.", "imagePullSecrets", orEmpty(v.PullSecrets, []any{})},
 		{"The number of Pods. Use 3 if a node can be down for long.", "replicas", v.Replicas},
 		{"GOMEMLIMIT in the Deployment is for this limit of memory.", "resources", v.Resources},
 		{"The PriorityClass of the Pods, such as system-cluster-critical.", "priorityClassName", v.PriorityClass},
-		{"The nodes for the Pods.", "nodeSelector", map[string]any{}},
-		{"The taints that the Pods tolerate.", "tolerations", []any{}},
+		{"The nodes for the Pods.", "nodeSelector", orEmpty(v.NodeSelector, map[string]any{})},
+		{"The taints that the Pods tolerate.", "tolerations", orEmpty(v.Tolerations, []any{})},
 	}
 	if v.NetworkPolicy {
 		rows = append(rows, row{"apiServerPorts are the ports of the API server's Service and behind it. monitoringNamespace is the one of Prometheus.",
@@ -65,6 +69,14 @@ func (v *values) text() ([]byte, error) {
 		}
 	}
 	return out.Bytes(), nil
+}
+
+// orEmpty returns a value of the manifests, or an empty one if they do not set it.
+func orEmpty(value, empty any) any {
+	if value == nil {
+		return empty
+	}
+	return value
 }
 
 // plain converts a decoded value for the encoder.
