@@ -116,15 +116,18 @@ func (r *release) checkVersion(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(strings.Fields(tags), r.version) {
-		return fmt.Errorf("the commit has no tag %s: git tag %s", r.version, r.version)
+	for _, tag := range []string{r.version, "verifytest/" + r.version} { // a module in a folder has tags with the folder's name
+		if !slices.Contains(strings.Fields(tags), tag) {
+			return fmt.Errorf("the commit has no tag %s: git tag %s", tag, tag)
+		}
 	}
 	changelog, err := os.ReadFile(filepath.Join(r.root, "CHANGELOG.md"))
 	if err != nil {
 		return err
 	}
-	if heading := "\n## " + strings.TrimPrefix(r.version, "v"); !strings.Contains(string(changelog), heading) {
-		return fmt.Errorf("CHANGELOG.md has no heading %q: replace \"Unreleased\"", heading[1:])
+	heading := "## " + strings.TrimPrefix(r.version, "v")
+	if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(heading) + `(\s|$)`).Match(changelog) {
+		return fmt.Errorf("CHANGELOG.md has no heading %q: replace \"Unreleased\"", heading)
 	}
 	return nil
 }
@@ -146,7 +149,8 @@ func (r *release) build(ctx context.Context, platform string) ([]string, error) 
 	}
 	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", binary, tool)
 	c.Dir, c.Stderr = r.root, os.Stderr
-	c.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+architecture)
+	// The files must not depend on the settings of this machine.
+	c.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0", "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+architecture)
 	if err := c.Run(); err != nil {
 		return nil, err
 	}
@@ -169,7 +173,7 @@ func (r *release) build(ctx context.Context, platform string) ([]string, error) 
 
 // writeSBOM writes the modules in a binary in CycloneDX's format.
 func (r *release) writeSBOM(ctx context.Context, file, binary string) error {
-	c := exec.CommandContext(ctx, "go", "tool", "cyclonedx-gomod", "bin", "-json", "-noserial", "-output", file, "-version", r.version, binary)
+	c := exec.CommandContext(ctx, "go", "tool", "cyclonedx-gomod", "bin", "-json", "-noserial", "-notimestamp", "-std", "-output", file, "-version", r.version, binary)
 	c.Dir = filepath.Join(r.root, "hack", "release")
 	if text, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("cyclonedx-gomod: %w\n%s", err, text)

@@ -53,11 +53,17 @@ func tagged(t *testing.T) (dir, version string) {
 	t.Chdir(dir)
 	wantError(t, &r, "the commit has no tag "+version)
 	command(t, dir, nil, "git", "tag", version)
+	wantError(t, &r, "the commit has no tag verifytest/"+version)
+	command(t, dir, nil, "git", "tag", "verifytest/"+version)
 	wantError(t, &r, "CHANGELOG.md has no heading")
-	write(t, filepath.Join(dir, "CHANGELOG.md"), strings.Replace(read(t, filepath.Join(dir, "CHANGELOG.md")), "\n## Unreleased", "\n## "+version[1:], 1))
+	changelog := read(t, filepath.Join(dir, "CHANGELOG.md"))
+	write(t, filepath.Join(dir, "CHANGELOG.md"), strings.Replace(changelog, "\n## Unreleased", "\n## "+version[1:]+".1", 1))
+	wantError(t, &r, "CHANGELOG.md has no heading") // of this very version
+	write(t, filepath.Join(dir, "CHANGELOG.md"), strings.Replace(changelog, "\n## Unreleased", "\n## "+version[1:], 1))
 	wantError(t, &r, "uncommitted changes")
 	command(t, dir, nil, "git", "commit", "--quiet", "--all", "--message", "release "+version)
 	command(t, dir, nil, "git", "tag", "--force", version)
+	command(t, dir, nil, "git", "tag", "--force", "verifytest/"+version)
 	return dir, version
 }
 

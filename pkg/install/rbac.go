@@ -29,6 +29,9 @@ type RBACOptions struct {
 	// Certs are the options of a self-managed source of package certs, if the program runs one. An unset
 	// namespace means the webhook's.
 	Certs *certs.Options
+	// SecretExists omits the permission to create Secrets, which RBAC cannot restrict to one name. Then the Secret of Certs
+	// must exist, and may be empty.
+	SecretExists bool
 	// Rules are further permissions of the program by namespace, for example to list the Namespaces that its hooks read.
 	// Those with the key "" become rules of the ClusterRole, the others of a Role in that namespace.
 	Rules map[string][]rbacv1.PolicyRule
@@ -92,7 +95,7 @@ func RBAC(o Options, r RBACOptions) (*Permissions, error) {
 		all.allow(namespace, deployments.Group, deployments.Resource, o.Deployment, "get")
 	}
 	if r.Certs != nil {
-		if err := all.allowCerts(namespace, *r.Certs); err != nil {
+		if err := all.allowCerts(namespace, *r.Certs, r.SecretExists); err != nil {
 			return nil, err
 		}
 	}
@@ -130,7 +133,7 @@ var targetResources = map[certs.TargetKind][2]string{
 	certs.APIService:                     {"apiregistration.k8s.io", "apiservices"},
 }
 
-func (r rights) allowCerts(namespace string, o certs.Options) error {
+func (r rights) allowCerts(namespace string, o certs.Options, secretExists bool) error {
 	if o.Namespace != "" {
 		namespace = o.Namespace
 	}
@@ -138,7 +141,9 @@ func (r rights) allowCerts(namespace string, o certs.Options) error {
 		return errors.New("permissions: Certs.Secret is empty")
 	}
 	r.allow(namespace, "", "secrets", o.Secret, "get", "update", "watch")
-	r.allow(namespace, "", "secrets", "", "create")
+	if !secretExists {
+		r.allow(namespace, "", "secrets", "", "create")
+	}
 	for _, t := range o.Targets {
 		resource, known := targetResources[t.Kind]
 		if !known || t.Name == "" {

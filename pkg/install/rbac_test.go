@@ -3,6 +3,7 @@
 package install
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -137,6 +138,22 @@ func TestRBACManifest(t *testing.T) {
 		}
 		if string(text) != manifest {
 			t.Fatalf("got\n%s", text)
+		}
+	}
+}
+
+// With SecretExists the program may not create Secrets, unless its own rules permit it.
+func TestRBACWithoutCreatingSecrets(t *testing.T) {
+	create := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}}
+	for _, rules := range []map[string][]rbacv1.PolicyRule{nil, {"ns": {create}}} {
+		p, err := RBAC(options(), RBACOptions{ServiceAccount: "runner", Hooks: []*webhook.Hook{denying("one.example.com")},
+			Certs: &certs.Options{Secret: "ca"}, SecretExists: true, Rules: rules})
+		if err != nil {
+			t.Fatal(err)
+		}
+		may := slices.ContainsFunc(p.Roles[0].Rules, func(r rbacv1.PolicyRule) bool { return reflect.DeepEqual(r, create) })
+		if may != (rules != nil) {
+			t.Errorf("with %v the rules are %v", rules, p.Roles[0].Rules)
 		}
 	}
 }

@@ -17,6 +17,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -229,6 +231,13 @@ type neverSynced struct{ cacheOf }
 
 func (neverSynced) WaitForCacheSync(context.Context) bool { return false }
 
+// A notAFactory has only the methods of Informers.
+type notAFactory struct{}
+
+func (notAFactory) Start(<-chan struct{}) {}
+
+func (notAFactory) Shutdown() {}
+
 // The first failure of a part ends the others and is the error of Start.
 func TestFailuresOfBackgroundWork(t *testing.T) {
 	broken := errors.New("the watch broke")
@@ -251,6 +260,14 @@ func TestFailuresOfBackgroundWork(t *testing.T) {
 			}
 			deps.RunInformers(informers.NewSharedInformerFactory(clients, 0))
 		}, "has no informers"},
+		{"dynamic factory without informers", func(deps *Deps) {
+			client, err := dynamic.NewForConfig(deps.Config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			deps.RunInformers(dynamicinformer.NewDynamicSharedInformerFactory(client, 0))
+		}, "has no informers"},
+		{"no factory", func(deps *Deps) { deps.RunInformers(notAFactory{}) }, "is no informer factory of client-go"},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {

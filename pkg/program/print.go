@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -134,11 +133,10 @@ func (j *job) writePermissions(w io.Writer) error {
 		if err != nil {
 			return err
 		}
-		permissions, err = install.RBAC(s.install, install.RBACOptions{ServiceAccount: account.Name, Hooks: j.hooks, Certs: &s.certs, Rules: rules})
+		permissions, err = install.RBAC(s.install, install.RBACOptions{ServiceAccount: account.Name, Hooks: j.hooks, Certs: &s.certs, SecretExists: true, Rules: rules})
 		if err != nil {
 			return err
 		}
-		withoutCreatingSecrets(permissions)
 		secret = fmt.Sprintf(emptySecret, s.certs.Secret, s.certs.Namespace)
 	}
 	text, err := permissions.YAML()
@@ -150,15 +148,6 @@ func (j *job) writePermissions(w io.Writer) error {
 	}
 	_, err = fmt.Fprintf(w, "%s%s", text, secret)
 	return err
-}
-
-// withoutCreatingSecrets removes the permission to create Secrets, because RBAC cannot limit it to a name.
-func withoutCreatingSecrets(p *install.Permissions) {
-	for _, role := range p.Roles {
-		role.Rules = slices.DeleteFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
-			return slices.Equal(rule.Resources, []string{"secrets"}) && slices.Equal(rule.Verbs, []string{"create"})
-		})
-	}
 }
 
 // emptySecret is the manifest of the Secret with the CA, which the program may fill but not create.

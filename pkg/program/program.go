@@ -194,5 +194,11 @@ func (p Program) parse(args []string, stderr io.Writer) (*options, error) {
 	if o.uninstall && !o.managed.on {
 		return nil, errors.New("--uninstall removes what --self-managed installed: add --self-managed, and the other flags of the running program")
 	}
+	switch {
+	case o.printConfiguration && o.printRBAC:
+		return nil, errors.New("--print-configuration and --print-rbac exclude each other: run the program twice")
+	case o.output != "" && o.serves():
+		return nil, errors.New("--output is only for --print-configuration and --print-rbac")
+	}
 	return o, nil
 }

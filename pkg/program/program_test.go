@@ -281,6 +281,8 @@ func TestWrongArguments(t *testing.T) {
 		{[]string{"--self-managed", "--kubeconfig=/nowhere", "--uninstall"}, "--kubeconfig: "},
 		{[]string{"--self-managed", "--ca-secret=", "--print-rbac"}, "self-managed certificates: Secret"},
 		{[]string{"--uninstall"}, "add --self-managed"},
+		{[]string{"--output=x.yaml"}, "--output is only for"},
+		{[]string{"--print-configuration", "--print-rbac"}, "exclude each other"},
 		{[]string{"--print-configuration", "--ca-file=/nowhere"}, "--ca-file"},
 		{[]string{"--print-configuration", "--url=http://x"}, "must begin with https://"},
 	}

@@ -6,9 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // A Runnable runs until ctx ends.
@@ -23,11 +26,27 @@ type Cache interface {
 	WaitForCacheSync(ctx context.Context) bool
 }
 
-// Informers are what a SharedInformerFactory of client-go offers.
+// Informers is the part of client-go's informer factories that they have in common. A factory also has a method
+// WaitForCacheSync, whose result has the informers by their Go type (package informers) or by their resource (packages
+// dynamicinformer and metadatainformer).
 type Informers interface {
 	Start(stop <-chan struct{})
-	WaitForCacheSync(stop <-chan struct{}) map[reflect.Type]bool
 	Shutdown()
+}
+
+// syncedInformers waits until the informers of a factory have synced. It returns for each whether it has.
+func syncedInformers(f Informers, stop <-chan struct{}) ([]bool, error) {
+	switch f := f.(type) {
+	case interface {
+		WaitForCacheSync(stop <-chan struct{}) map[reflect.Type]bool
+	}:
+		return slices.Collect(maps.Values(f.WaitForCacheSync(stop))), nil
+	case interface {
+		WaitForCacheSync(stop <-chan struct{}) map[schema.GroupVersionResource]bool
+	}:
+		return slices.Collect(maps.Values(f.WaitForCacheSync(stop))), nil
+	}
+	return nil, fmt.Errorf("Deps.RunInformers got a %T, which is no informer factory of client-go: use Deps.RunCache", f)
 }
 
 // work is a part of the hooks' background work.
@@ -73,7 +92,7 @@ func (d *Deps) RunCache(c Cache, request func(ctx context.Context) error) {
 
 var errNotSynced = errors.New("a cache of the hooks did not sync")
 
-// RunInformers runs a SharedInformerFactory of client-go. The program is ready only when the factory's caches have synced.
+// RunInformers runs an informer factory of client-go: typed, dynamic, or for metadata. The program is ready only when the factory's caches have synced.
 // Create the informers or listers before: a factory without any makes the program fail.
 func (d *Deps) RunInformers(f Informers) {
 	d.add(work{
@@ -85,14 +104,15 @@ func (d *Deps) RunInformers(f Informers) {
 		},
 		sync: func(ctx context.Context) error {
 			f.Start(ctx.Done()) // the factory waits only for informers that have started
-			informers := f.WaitForCacheSync(ctx.Done())
+			informers, err := syncedInformers(f, ctx.Done())
+			if err != nil {
+				return err
+			}
 			if len(informers) == 0 {
 				return errors.New("an informer factory of the hooks has no informers: create the listers in the function that makes the hooks")
 			}
-			for _, synced := range informers {
-				if !synced {
-					return errNotSynced
-				}
+			if slices.Contains(informers, false) {
+				return errNotSynced
 			}
 			return nil
 		},

@@ -226,6 +226,8 @@ import (
 	"context"
 	"errors"
 
+	"path/filepath"
+
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -239,7 +241,11 @@ func find(ctx context.Context, kubeconfig string, f *hookList) error {
 	var config *rest.Config
 	if kubeconfig != "" {
 		var err error
-		if config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
+		files := clientcmd.ClientConfigLoadingRules{Precedence: filepath.SplitList(kubeconfig)}
+		if len(files.Precedence) == 1 { // which must exist
+			files = clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}
+		}
+		if config, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&files, nil).ClientConfig(); err != nil {
 			return err
 		}
 	}

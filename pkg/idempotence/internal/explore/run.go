@@ -60,7 +60,7 @@ const maxFindings = 3
 
 // try checks a case and shrinks a violation. It ignores a failure mode of the law that is known.
 func (r *Run) try(c *laws.Case) {
-	if r.Over() || slices.Contains(r.Without, c.Law) || len(r.Tally.Modes[c.Law]) == maxFindings {
+	if r.Over() || slices.Contains(r.Without, c.Law) || len(r.Tally.Modes[c.Law]) >= maxFindings {
 		return
 	}
 	f := r.Try(c)
