@@ -57,13 +57,17 @@ func tagged(t *testing.T) (dir, version string) {
 	command(t, dir, nil, "git", "tag", "verifytest/"+version)
 	wantError(t, &r, "CHANGELOG.md has no heading")
 	changelog := read(t, filepath.Join(dir, "CHANGELOG.md"))
+	commitAs := func() {
+		command(t, dir, nil, "git", "commit", "--quiet", "--all", "--message", "release "+version)
+		command(t, dir, nil, "git", "tag", "--force", version)
+		command(t, dir, nil, "git", "tag", "--force", "verifytest/"+version)
+	}
 	write(t, filepath.Join(dir, "CHANGELOG.md"), strings.Replace(changelog, "\n## Unreleased", "\n## "+version[1:]+".1", 1))
+	commitAs()
 	wantError(t, &r, "CHANGELOG.md has no heading") // of this very version
 	write(t, filepath.Join(dir, "CHANGELOG.md"), strings.Replace(changelog, "\n## Unreleased", "\n## "+version[1:], 1))
 	wantError(t, &r, "uncommitted changes")
-	command(t, dir, nil, "git", "commit", "--quiet", "--all", "--message", "release "+version)
-	command(t, dir, nil, "git", "tag", "--force", version)
-	command(t, dir, nil, "git", "tag", "--force", "verifytest/"+version)
+	commitAs()
 	return dir, version
 }
 
