@@ -32,6 +32,7 @@ func (n *tree) equalValue(o *tree) bool {
 func sameNumber(x, y string) bool {
 	digitsX, powerX, _ := strings.Cut(strings.ToLower(x), "e")
 	digitsY, powerY, _ := strings.Cut(strings.ToLower(y), "e")
+	powerX, powerY = strings.TrimLeft(powerX, "+-0"), strings.TrimLeft(powerY, "+-0")
 	zeroX, zeroY := strings.Trim(digitsX, "-0.") == "", strings.Trim(digitsY, "-0.") == ""
 	switch {
 	case zeroX || zeroY:
@@ -39,7 +40,7 @@ func sameNumber(x, y string) bool {
 	case len(powerX) > 5 && len(powerY) > 5:
 		return true // too large to compare
 	case len(powerX) > 5 || len(powerY) > 5:
-		return false // 1 and 10e-000001 are equal, but no test writes that
+		return false
 	}
 	p, ok := new(big.Rat).SetString(x)
 	q, too := new(big.Rat).SetString(y)
