@@ -15,14 +15,14 @@ type Case struct {
 	Kind      schema.GroupVersionKind // of Object
 	Operation admissionv1.Operation
 	Object    any          // x, the object of the request
-	Old       any          // the stored object that x is an update of, or nil
+	Old       any          // the stored object that the request replaces with x, or nil
 	Before    []any        // objects that the webhook handles before x (L3)
 	Edits     []edits.Edit // parts of x (L5), or edits by another party between two calls (L4a, L4b)
 	Rival     string       // name of the other webhook (L11, L12)
 	Variant   Variant
 }
 
-// A Variant is one of several checks of a law. The usual check has an empty one.
+// A Variant is one of several checks of a law. The default check has an empty Variant.
 type Variant string
 
 // Variants of L3.

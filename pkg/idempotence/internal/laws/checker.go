@@ -20,7 +20,7 @@ func (k *Checker) Check(c *Case) (f *Finding, decided bool) {
 	k.law, k.plain, k.other = c.Law, 0, 0
 	defer func() { k.law = "" }()
 	f = k.checkOnce(c)
-	if f != nil && !k.Unshared { // again on fresh instances, as a replay of the case does
+	if f != nil && !k.Unshared { // check again on fresh instances, as a replay does
 		k.Unshared, k.memo, k.updated = true, memo{}, updated{}
 		f = k.checkOnce(c)
 	}
@@ -54,7 +54,7 @@ func (k *Checker) checkOnUpdate(c *Case) *Finding {
 // A check checks the cases of one law.
 type check interface{ check(c *Case) *Finding }
 
-// checkOnRequest checks a case whose object is new or stored as it is.
+// checkOnRequest runs the check of a case's law, if it has one.
 func (k *Checker) checkOnRequest(c *Case) *Finding {
 	if of := k.checkOf(c); of != nil {
 		return of.check(c)

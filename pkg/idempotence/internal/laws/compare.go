@@ -13,11 +13,11 @@ import (
 // unchanged checks that a call does not change the previous call's result.
 func (t *Trial) unchanged(c *Case, before, again *session.Outcome) *Finding {
 	if !again.OK() {
-		return nil // L2
+		return nil // L2 reports it
 	}
 	changes := t.differences(c.Law, before.After, again.After)
 	if t.Impure && changeMode(changes) != Grows {
-		return nil // the answer to one request may differ as much
+		return nil // two responses to one request may differ as much
 	}
 	if len(changes) > 0 {
 		return t.Finding(c, changeMode(changes), "the next call changes the result again: "+summary(changes), before, again)
@@ -40,7 +40,7 @@ func (t *Trial) failed(c *Case, o *session.Outcome) *Finding {
 func (t *Trial) sameAs(c *Case, plain, other *session.Outcome, what string) *Finding {
 	switch {
 	case t.Impure:
-		return nil // the answer to one request may differ as much
+		return nil // two responses to one request may differ as much
 	case plain.OK() != other.OK():
 		return t.Finding(c, DecidesDifferently, fmt.Sprintf("the object is %s, but in %s it is %s", described(plain), what, described(other)), plain, other)
 	case !plain.OK():

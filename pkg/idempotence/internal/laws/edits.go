@@ -50,13 +50,13 @@ func (l afterEdits) check(c *Case) *Finding {
 		}
 	}
 	if parts(second.After.Doc) <= parts(edited.Doc) {
-		return nil // what is there from before may stay, such as when the edit switches the webhook off
+		return nil // parts may stay, for example if the edit disables the webhook
 	}
 	return l.accumulates(c, x, first, second)
 }
 
-// deniedLater reports whether the webhook denies an object after an edit but not if the edit came before the first
-// call.
+// deniedLater returns a finding if the webhook denies an object after an edit, but allows it if the edit came
+// before the first call.
 func (l afterEdits) deniedLater(c *Case, x *objects.Object, first, second *session.Outcome) *Finding {
 	early, ok := l.Edited(x, c.Edits)
 	if !ok || second.Fault != "" {
@@ -68,7 +68,7 @@ func (l afterEdits) deniedLater(c *Case, x *objects.Object, first, second *sessi
 		return nil
 	}
 	if fresh = l.F(s, session.Query{Object: fresh.After}); !fresh.OK() {
-		return nil // L2
+		return nil // L2 reports it
 	}
 	return l.Finding(c, DeniedLater, "the webhook denies an edit by another party after the first call, but allows it before: "+second.Message, first, second)
 }

@@ -16,7 +16,7 @@ type Exception struct {
 	Law  Law
 }
 
-// Needed reports whether the i-th exception covered something.
+// Needed reports whether the i-th exception covered a change.
 func (t *Trial) Needed(i int) bool { return t.needed[i] }
 
 // differences returns the changes from a to b without those that exceptions cover.
@@ -52,8 +52,8 @@ func (t *Trial) intended(law Law, c tree.Change) bool {
 	return t.needing(func() bool { return t.covered(law, c) })
 }
 
-// needing records the exceptions that answer used, if it returned true. An exception that covers only a part of a change is
-// not needed.
+// needing calls answer. It keeps the record of the exceptions that answer used only if answer returns true: an
+// exception that covers only a part of a change is not needed.
 func (t *Trial) needing(answer func() bool) bool {
 	if len(t.Exceptions) == 0 {
 		return false

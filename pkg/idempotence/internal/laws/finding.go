@@ -17,9 +17,9 @@ import (
 type Finding struct {
 	Case     Case
 	Mode     Mode
-	Advice   bool               // the webhook may be meant to behave so
+	Advice   bool               // the behaviour may be intended
 	Summary  string             // what happened, in words
-	Outcomes []*session.Outcome // of the requests that show it
+	Outcomes []*session.Outcome // the requests that show the failure
 }
 
 // Finding returns a finding about a case.
@@ -73,7 +73,7 @@ func (f *Finding) compared() (from, to *objects.Object) {
 	return nil, nil
 }
 
-// changeMode returns how a result changes.
+// changeMode returns the failure mode of a changed result: Grows if a value was added, or else Changes.
 func changeMode(changes []tree.Change) Mode {
 	for _, c := range changes {
 		if c.Kind == tree.Added {

@@ -48,7 +48,7 @@ func (l pure) checkAfterGaps(c *Case, x *objects.Object) (found *Finding) {
 	outside := l.Ctx
 	defer func() { l.Ctx = outside }()
 	l.Bubble(func(ctx context.Context) {
-		l.Ctx = ctx // a context of the bubble, as whoever derives one from it needs
+		l.Ctx = ctx // contexts derived from it must belong to the bubble
 		s := l.Fresh()
 		first := l.F(s, session.Query{Object: x})
 		for _, gap := range l.Gaps {

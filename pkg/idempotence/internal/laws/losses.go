@@ -21,7 +21,7 @@ func (t *Trial) lost(c *Case, before *objects.Object, out *session.Outcome, when
 	if len(gone) == 0 {
 		return nil
 	}
-	names := map[string]bool{} // of the sample's elements that go
+	names := map[string]bool{} // names of the removed elements of samples
 	for _, change := range gone {
 		if t.Inputs.Given(change.Path) {
 			namesOf(change.Old, names)
@@ -46,7 +46,7 @@ func (t *Trial) lost(c *Case, before *objects.Object, out *session.Outcome, when
 // losses returns the changes that remove values. A changed element is not a loss, but its removed members may be. same reports
 // whether two elements have equal keys.
 func losses(changes []tree.Change, after any, same func(list tree.Path, a, b any) bool) (gone []tree.Change) {
-	instead := map[int]bool{} // indexes of what has taken the place of another
+	instead := map[int]bool{} // indexes of added elements that replace a removed one
 	for _, c := range changes {
 		if now, ok := stillThere(changes, c, same); ok {
 			for _, inner := range losses(tree.Changes(c.Old, now), now, func(tree.Path, any, any) bool { return false }) {
@@ -102,7 +102,7 @@ func replaced(changes []tree.Change, c tree.Change, instead map[int]bool) bool {
 	list := c.Path[:len(c.Path)-1]
 	for i, other := range changes {
 		if other.Kind == tree.Added && other.New == any("ALL") && other.Path.HasPrefix(list) {
-			return true // of the capabilities, that is each of them
+			return true // the capability ALL includes every other one
 		}
 		if other.Kind == tree.Added && !instead[i] && len(other.Path) == len(c.Path) && other.Path.HasPrefix(list) && similar(c.Old, other.New) {
 			instead[i] = true
@@ -124,7 +124,7 @@ func similar(a, b any) bool {
 		return !isObject && !areObjects && isRewritten(a, b)
 	}
 	if len(from) == 1 && len(to) == 1 {
-		for field, inner := range from { // one of several sources, such as a token
+		for field, inner := range from { // one of several sources, such as serviceAccountToken
 			if _, isObject := inner.(map[string]any); isObject && to[field] != nil {
 				return similar(inner, to[field])
 			}
@@ -194,7 +194,7 @@ func (t *Trial) isOwn(before *objects.Object, p tree.Path) bool {
 			continue
 		}
 		if p[i-1].Name == "volumes" && mounts(before.Doc, nameIn(before.Doc, p[:i+1])) > 0 {
-			continue // others use what is in it
+			continue // containers mount the volume
 		}
 		doc, ok := tree.Remove(before.Doc, p[:i+1])
 		if !ok {

@@ -52,7 +52,7 @@ func (l updates) takesAgain(c *Case) *Finding {
 	return nil
 }
 
-// sameQuantity reports whether two strings are equal quantities, which an encoder may spell either way.
+// sameQuantity reports whether two strings are the same quantity, such as "1" and "1000m".
 func sameQuantity(a, b any) bool {
 	x, isText := a.(string)
 	y, also := b.(string)

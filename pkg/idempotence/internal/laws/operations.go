@@ -31,7 +31,7 @@ func (l afterCreation) check(c *Case) *Finding {
 		return l.allowsUpdate(c, x, created, first)
 	}
 	if !first.OK() || len(l.Kind.UpdateProblems(first.After, stored)) > 0 {
-		return nil // L2, L6
+		return nil // L2 or L6 reports it
 	}
 	again := l.F(s, session.Query{Object: first.After, Old: first.After})
 	if !again.OK() {

@@ -24,7 +24,7 @@ func (l order) check(c *Case) *Finding {
 	first, history, settled := l.alternate(x, rival, false)
 	second, other, also := l.alternate(x, rival, true)
 	if !settled || !also || first == nil || second == nil {
-		return nil // L12
+		return nil // L12 reports it
 	}
 	differences := l.content(c.Law, first, second)
 	if len(differences) == 0 {
@@ -35,7 +35,7 @@ func (l order) check(c *Case) *Finding {
 	if !slices.ContainsFunc(differences, func(d tree.Change) bool {
 		return !writes(history[0].After, x, d.Path) || !writes(other[0].After, x, d.Path)
 	}) {
-		v.Advice = true // both are meant to write there
+		v.Advice = true // both webhooks write there, probably on purpose
 	}
 	settle := func(o *objects.Object) *objects.Object {
 		last, _, _ := l.alternate(o, rival, false)

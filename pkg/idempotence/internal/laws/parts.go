@@ -60,8 +60,8 @@ func (l partsThere) check(c *Case) *Finding {
 	return l.unchanged(c, out, again)
 }
 
-// missing returns a finding if the webhook did not add a part that it adds to the plain object. It ignores values that
-// are not exactly a part of the result, because the user may want something else.
+// missing returns a finding if the webhook did not add a part that it adds to the plain object. The finding is only
+// advice if the user may want something else.
 func (l partsThere) missing(c *Case, x *objects.Object, plain, out *session.Outcome) *Finding {
 	change, found := l.leftOut(c.Law, x, plain, out)
 	if !found {
@@ -168,7 +168,7 @@ func (l partsThere) misused(c *Case, part *objects.Object, plain, out *session.O
 			own, known := tree.Get(plain.After.Doc, path)
 			now, _ := tree.Get(out.After.Doc, path)
 			if !known || tree.Equal(own, volume) || !tree.Equal(now, volume) {
-				continue // not a name of the webhook's, or what it would make itself
+				continue // the webhook has no such volume, would create an equal one, or has replaced it
 			}
 			name, _ := volume.(map[string]any)["name"].(string)
 			if mounts(out.After.Doc, name) > mounts(part.Doc, name) {
@@ -196,7 +196,7 @@ func (l partsThere) pointsAt(c *Case, part *objects.Object, plain, out *session.
 			at, _ := user["mountPath"].(string)
 			if name := newVariable(part.Doc, out.After.Doc, p[:len(p)-1].Member("env"), at); name != "" {
 				found = l.Finding(c, Misuses, fmt.Sprintf("the user has mounted another volume at %s, and the webhook sets the variable %s to a path below it", at, name), out)
-				found.Advice = true // perhaps the user knows, and has the same in it
+				found.Advice = true // the user's volume may have the same files on purpose
 				return
 			}
 		}

@@ -28,7 +28,7 @@ func (t *Trial) problems(law Law, result *objects.Object) []string {
 func (t *Trial) refused(c *Case, when string, problems []string, outcomes ...*session.Outcome) *Finding {
 	v := t.Finding(c, Invalid, when+"the API server rejects the result: "+strings.Join(problems, "; "), outcomes...)
 	if !slices.ContainsFunc(problems, func(p string) bool { return !strings.Contains(p, "windows pod") }) {
-		v.Mode, v.Advice = InvalidOnWindows, true // which few clusters have
+		v.Mode, v.Advice = InvalidOnWindows, true // few clusters have Windows nodes
 	}
 	return v
 }

@@ -15,8 +15,8 @@ import (
 // A Rival is another webhook or party that changes objects.
 type Rival struct {
 	name    string
-	unaware bool               // a webhook of the harness that does not know the tested one, and is not declared
-	of      []*session.Webhook // the webhooks whose rival it is, or nil for all
+	unaware bool               // made by the harness, without knowledge of the tested webhook
+	of      []*session.Webhook // the webhooks that it is a rival of, or nil for all
 	// start returns the rival's call, with a fresh instance.
 	start func(t *Trial) func(*objects.Object) *session.Outcome
 }
@@ -29,7 +29,7 @@ func (r Rivals) add(other Rival) {
 		if _, taken := r[other.name]; !taken {
 			break
 		}
-		other.name = fmt.Sprintf("%s (%d)", name, n) // two may have one name
+		other.name = fmt.Sprintf("%s (%d)", name, n) // several rivals may have the same name
 	}
 	r[other.name] = other
 }

@@ -28,7 +28,8 @@ type Options struct {
 
 // Inputs tells the checks which values come from the user's samples, and how the schema identifies elements.
 type Inputs interface {
-	// Given reports whether a value comes from a sample or resembles a sample's, so that the webhook may be meant to change it.
+	// Given reports whether a value comes from a sample or resembles a sample's. The webhook may change such a value on
+	// purpose.
 	Given(p tree.Path) bool
 	// Same reports whether two list elements have equal keys by the schema.
 	Same(list tree.Path, a, b any) bool
@@ -46,7 +47,7 @@ type Trial struct {
 	// Unshared makes each law use fresh instances.
 	Unshared bool
 
-	needed  map[int]bool // exceptions that covered something
+	needed  map[int]bool // exceptions that covered a change
 	law     Law          // of the current case
 	memo    memo
 	updated updated
@@ -97,8 +98,8 @@ func (t *Trial) first(x *objects.Object) *session.Outcome {
 // fresh one.
 var onAnyInstance = []Law{L2, L8, L9, L10}
 
-// Fresh returns instances without earlier calls. Laws that are not about memory get used instances, because creating
-// them may be slow.
+// Fresh returns instances without earlier calls. Laws that do not depend on an instance's state get used instances,
+// because creating new ones may be slow.
 func (t *Trial) Fresh() session.Instances {
 	if t.law != "" && !slices.Contains(onAnyInstance, t.law) || t.Unshared {
 		return t.NewInstances()

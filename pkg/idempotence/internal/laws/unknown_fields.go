@@ -45,7 +45,7 @@ func (l unknownFields) check(c *Case) *Finding {
 			continue
 		}
 		if !tree.Has(known.After.Doc, e.Path[:len(e.Path)-1]) {
-			continue // it went with its element
+			continue // the field was removed with its parent
 		}
 		if ok && sameAsFloats(got, e.Value) {
 			rounded = l.Finding(c, Rounds, "a large integer in a field that the webhook does not know is rounded: "+e.Path.String(), out)

@@ -63,7 +63,7 @@ func (l updates) letsGo(c *Case, x *objects.Object) *Finding {
 	}
 	touched := l.F(l.Fresh(), session.Query{Operation: admissionv1.Update, Object: x, Old: x})
 	if !touched.OK() {
-		return nil // it denies any update of the object
+		return nil // the webhook denies any update of the object
 	}
 	gone, ok := l.Edited(old, []edits.Edit{{What: edits.Remove, Path: edits.Finalizers}})
 	if !ok {

@@ -25,7 +25,7 @@ func (t *Trial) startUpdates(old *objects.Object) (leave func()) {
 	return func() { back(); t.memo = known }
 }
 
-// EnterUpdate starts updates with a case's old object. It reports false if that is not valid.
+// EnterUpdate starts updates with a case's old object. It reports false if that object is not valid.
 func (t *Trial) EnterUpdate(doc any) (leave func(), ok bool) {
 	if !sameMap(t.updated.doc, doc) {
 		back := t.startUpdates(nil)

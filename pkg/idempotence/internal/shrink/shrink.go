@@ -62,7 +62,7 @@ func shrinkObject(f **laws.Finding, fails func(laws.Case) bool) (smaller bool) {
 		c := (*f).Case
 		doc, ok := tree.Remove(c.Object, p)
 		if !ok {
-			continue // it went with a larger part
+			continue // removed with a larger part
 		}
 		if old, ok := tree.Remove(c.Old, p); ok {
 			c.Old = old

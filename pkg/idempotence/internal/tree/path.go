@@ -15,8 +15,8 @@ type Path []Step
 // A Step leads to a named member of an object or to an element of a list.
 type Step struct {
 	Name string // of a member
-	// Key is the identity of an element, such as "name=web", and Nth how many elements before it
-	// have the same one.
+	// Key is the identity of an element, such as "name=web", and Nth the number of elements before
+	// it with the same key.
 	Key     string
 	Nth     int
 	Element bool
