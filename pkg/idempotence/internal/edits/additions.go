@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// Additions returns edits by which other parties only add values of their own.
+// Additions returns edits that only add values, as another party may.
 func Additions(random *rand.Rand, doc any, custom bool) (edits []Edit) {
 	for _, meta := range allMetadata(doc) {
 		edits = append(edits,
@@ -84,7 +84,7 @@ func LegalDuplicates(doc any) (edits []Edit) {
 	return edits
 }
 
-// LikeRemoved returns edits that add elements similar to those that the webhook removes, followed by a different one.
+// LikeRemoved returns, for each element that the webhook removes, edits that add a similar element and a different one.
 func LikeRemoved(changes []tree.Change) (edits []Edit) {
 	for _, c := range changes {
 		element, ok := tree.Clone(c.Old).(map[string]any)
@@ -192,7 +192,7 @@ func UnknownFields(random *rand.Rand, doc any) (edits []Edit) {
 			}
 			key := tree.Identity(p, element)
 			if strings.HasPrefix(key, "{") || seen[key] > 0 {
-				continue // an element that would be another one with the field in it
+				continue // an added field would change the identity of the element
 			}
 			seen[key]++
 			if random.IntN(3) > 0 || len(edits) < 4 {

@@ -8,7 +8,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// Neighbours returns rivals that behave well: webhooks that only maintain their own parts.
+// Neighbours maps names to the edits of rivals that behave well: they only maintain their own parts.
 var Neighbours = map[string]func(doc any) any{
 	"appends a sidecar":              func(doc any) any { return withSidecar(doc, false) },
 	"inserts a sidecar" + FrontRival: func(doc any) any { return withSidecar(doc, true) },

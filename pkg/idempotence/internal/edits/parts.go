@@ -180,7 +180,7 @@ func ByOthers(random *rand.Rand, result any, changes []tree.Change) (out [][]Edi
 	images := 0
 	tree.Leaves(result, func(p tree.Path, value any) {
 		if p.Last() == "image" && images < mostImages {
-			images++ // what other webhooks change most
+			images++ // other webhooks change images most often
 			out = append(out, otherValues(slices.Clone(p), value)...)
 		} else if len(p) > 1 && !isIdentity(p) {
 			foreign = append(foreign, otherValues(slices.Clone(p), value)...)
@@ -218,7 +218,7 @@ func sorts(changes []tree.Change) (out [][]Edit) {
 		}
 	}
 	for _, edits := range [][]Edit{notes, parts} {
-		if len(edits) > 1 { // a single one goes by itself
+		if len(edits) > 1 { // ByOthers makes single removals itself
 			out = append(out, edits)
 		}
 	}

@@ -25,7 +25,7 @@ var KnownSettings = sync.OnceValue(func() map[string]any {
 			return doc.(Fields)
 		}
 	}
-	panic(err) // a test reads them
+	panic(err) // a test decodes the file, so this cannot happen
 })
 
 // eachSetting calls f with each setting of a document and of the Pods in it: its members, and the paths where users may

@@ -110,7 +110,7 @@ func (r *Run) one(random *rand.Rand, i int, x *objects.Object, out *session.Outc
 		try(law, nil)
 	}
 	if !r.Impure {
-		try(laws.L7, nil) // also where it denies the object
+		try(laws.L7, nil) // even if the webhook denies the object
 	}
 	if r.Impure || !out.OK() {
 		return
@@ -207,7 +207,7 @@ func (r *Run) partialResults(x *objects.Object, changes []tree.Change) [][]edits
 func (r *Run) additions(random *rand.Rand, doc any) []edits.Edit {
 	all := edits.Additions(random, doc, r.Kind.GoType == nil)
 	if r.Kind.Custom != nil || r.Kind.GoType != nil && len(edits.ContainerLists(doc)) == 0 {
-		own := rand.New(rand.NewPCG(uint64(r.Seed), uint64(tree.Size(doc)))) // keeps other objects as they are
+		own := rand.New(rand.NewPCG(uint64(r.Seed), uint64(tree.Size(doc)))) // keeps the other objects the same
 		all = append(all, edits.MadeAdditions(own, r.inputs.made, doc)...)
 	}
 	return all

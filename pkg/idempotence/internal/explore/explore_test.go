@@ -84,7 +84,7 @@ func TestIdentityAgreesWithTheTypes(t *testing.T) {
 						return fields[key] != nil && !strings.Contains(identity, key+"=")
 					}):
 					case collection != generate.Keyed && (strings.HasPrefix(identity, "{") || strings.HasPrefix(identity, "name=")):
-					case p.Last() == "readinessGates" || p.Last() == "volumeClaimTemplates": // no two elements of these are alike
+					case p.Last() == "readinessGates" || p.Last() == "volumeClaimTemplates": // no two elements of these lists are similar
 					default:
 						seen[p.Last()] = true
 						t.Errorf("%s %s: known by %s, declared %d %v", gvk.Kind, p, identity, collection, keys)

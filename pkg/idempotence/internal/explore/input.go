@@ -18,7 +18,7 @@ type Inputs struct {
 	samples   []map[string]any
 	made      generate.Generator
 	furnished bool
-	defined   bool // by a CustomResourceDefinition
+	defined   bool // a CustomResourceDefinition defines the kind
 }
 
 // NewInputs returns the generator for a kind. samples are documents of any kind.
@@ -87,8 +87,8 @@ func (in *Inputs) isFull(turn int) bool {
 	return in.defined && in.furnished && turn >= 0 && turn%fullEvery == 0
 }
 
-// Given reports whether a value comes from a sample or resembles a sample's, so that the webhook may be meant to change
-// it.
+// Given reports whether a value comes from a sample or resembles a sample's. The webhook may change such a value on
+// purpose.
 func (in *Inputs) Given(p tree.Path) bool {
 	p = slices.Clone(p)
 	for i := range p {

@@ -55,10 +55,11 @@ func (r *Run) Object() int { return r.object }
 // uses reports whether a family is enabled.
 func (r *Run) uses(f Family) bool { return !r.Unused[f] }
 
-// maxFindings is the number of findings for a law after which its cases are skipped. Each has a failure mode of its own.
+// maxFindings is the number of findings for a law after which its cases are skipped. Each finding has a different
+// failure mode.
 const maxFindings = 3
 
-// try checks a case and shrinks a violation. It ignores a failure mode of the law that is known.
+// try checks a case and shrinks a violation. It ignores findings that are already known.
 func (r *Run) try(c *laws.Case) {
 	if r.Over() || slices.Contains(r.Without, c.Law) || len(r.Tally.Modes[c.Law]) >= maxFindings {
 		return
@@ -71,7 +72,7 @@ func (r *Run) try(c *laws.Case) {
 		if r.Over() {
 			return nil
 		}
-		smaller, _ := r.Check(c) // smaller cases are no more cases
+		smaller, _ := r.Check(c) // Check, unlike Try, does not count the case
 		return smaller
 	})
 	place := r.PlaceOf(f)

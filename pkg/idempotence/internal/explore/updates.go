@@ -39,11 +39,11 @@ func (r *Run) tryAfterCreation(random *rand.Rand, i int, x, result *objects.Obje
 		return
 	}
 	changes := false
-	for _, old := range []*objects.Object{result, x} { // what the webhook has seen, and what is older than the webhook
+	for _, old := range []*objects.Object{result, x} { // the created object, and one older than the webhook
 		changes = r.tryUpdate(random, r.Kind.AsSent(old.Doc, true)) || changes
 	}
 	if changes && tree.Equal(x.Doc, result.Doc) {
-		r.Tally.Changed++ // which the creation has not counted
+		r.Tally.Changed++ // the webhook did not change this object at its creation
 	}
 }
 

@@ -79,7 +79,7 @@ type place struct {
 	template       bool
 }
 
-// visit calls f with each place, or only with the places on the way to one path.
+// visit calls f with each place. If to is not nil, it visits only the places on that path.
 func (g *Generator) visit(obj object, to tree.Path, f func(*place)) {
 	w := walker{f, to}
 	w.object(g.Schema.root, obj, place{template: g.Schema.kind == nil || g.Schema.kind.podRules.template})
@@ -90,7 +90,7 @@ type walker struct {
 	to tree.Path
 }
 
-// object visits the members of o, which lies at the place.
+// object visits the members of o, which is the value of the place.
 func (w *walker) object(n *node, o object, at place) {
 	if n == nil || n.sort != objectSort {
 		return

@@ -24,7 +24,7 @@ func (b *build) between(lo, hi int64) int64 { return lo + b.r.Int64N(hi-lo+1) }
 
 func pick[T any](b *build, of ...T) T { return of[b.r.IntN(len(of))] }
 
-// fresh returns one of the names, with a number behind it if it is taken.
+// fresh returns one of the names, with a number appended if the name is taken.
 func (b *build) fresh(taken func(string) bool, names ...string) string {
 	name := pick(b, names...)
 	if !taken(name) {
@@ -53,7 +53,7 @@ func listOf(m object, name string) []any { l, _ := m[name].([]any); return l }
 
 func textOf(m object, name string) string { s, _ := m[name].(string); return s }
 
-// objects are the elements of a list that are objects.
+// objects returns the elements of a list that are objects.
 func objects(m object, name string) (out []object) {
 	for _, e := range listOf(m, name) {
 		if o, ok := e.(object); ok {
@@ -69,7 +69,7 @@ func appendTo(m object, name string, elements ...any) {
 	m[name] = append(l[:len(l):len(l)], elements...)
 }
 
-// put sets a missing member. It keeps an existing one, which is the user's.
+// put sets a missing member. It keeps an existing member, which is the user's.
 func put(m object, name string, value any) bool {
 	if _, has := m[name]; has || m == nil {
 		return false

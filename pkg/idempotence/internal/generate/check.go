@@ -43,7 +43,7 @@ func newCheck(v *apiextensionsv1.CustomResourceValidation) (func(object) field.E
 		defaulting.Default(o, structural)
 		errs := validation.ValidateCustomResource(nil, o, validator)
 		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, structural, o)...)
-		if rules != nil && len(errs) == 0 { // rules rely on the types
+		if rules != nil && len(errs) == 0 { // CEL rules rely on correct types
 			more, _ := rules.Validate(context.Background(), nil, structural, o, nil, celconfig.RuntimeCELCostBudget)
 			errs = append(errs, more...)
 		}
@@ -67,8 +67,8 @@ func (g *Generator) repair(o object) bool {
 	return false
 }
 
-// remove deletes the innermost optional value on the path. The path is that of an error message, so a name with
-// dots in it is not found, and remove deletes the value that contains it.
+// remove deletes the innermost optional value on the path. The path comes from an error message. If a name on
+// it has dots, remove cannot find that member and deletes the value that contains it.
 func (s *Schema) remove(o object, path string) bool {
 	take := func() {}
 	found := false
@@ -86,7 +86,7 @@ func (s *Schema) remove(o object, path string) bool {
 			}
 			n, value = n.member(name), inner
 		default:
-			// Instead of a single element, its list is removed.
+			// Remove the whole list, not a single element.
 			list, _ := v.([]any)
 			at, err := strconv.Atoi(name)
 			if err != nil || at < 0 || at >= len(list) {

@@ -52,8 +52,8 @@ func (s *scope) all() []object {
 	return append(objects(s.spec, "containers"), objects(s.spec, "initContainers")...)
 }
 
-// some applies f to one of the containers, and to each other with even chance. It reports whether
-// any of them changed.
+// some applies f to one of the containers, and to each of the others with a probability of 1/2. It
+// reports whether any of them changed.
 func (s *scope) some(cs []object, f func(object) bool) (changed bool) {
 	if len(cs) == 0 {
 		return false
@@ -139,7 +139,7 @@ func command(s *scope, c object) bool {
 	return s.chance(0.5) && put(c, "command", texts("/bin/sh", "-c", "exec app \"$@\" && echo <done>")) || args
 }
 
-// taken reports whether c, or with a host network any container of the Pod, has the port.
+// taken reports whether c or any container of the Pod has the port.
 func (s *scope) taken(c object, port int64, protocol string) bool {
 	for _, c := range append(s.all(), c) {
 		for _, p := range objects(c, "ports") {

@@ -166,7 +166,8 @@ func limitsOf(p *apiextensionsv1.JSONSchemaProps) (*limits, error) {
 	return l, nil
 }
 
-// add copies the constraints that l does not have. The check finds values that violate both.
+// add copies the constraints that l does not have. If both have one, l keeps its own, and the later validation finds
+// values that violate the other.
 func (l *limits) add(more *limits) {
 	fill(&l.minimum, more.minimum)
 	fill(&l.maximum, more.maximum)

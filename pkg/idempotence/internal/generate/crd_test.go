@@ -228,7 +228,7 @@ func TestObjectsOfOtherTypes(t *testing.T) {
 			}
 		}
 		sown := g.Schema.Unknown(r, o)
-		if len(sown) < 3 { // the top, spec, template.spec
+		if len(sown) < 3 { // at the top, in spec, and in template.spec
 			t.Fatalf("seed %d: %v", seed, sown)
 		}
 	}

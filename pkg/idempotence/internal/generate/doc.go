@@ -9,7 +9,7 @@
 //		g := &generate.Generator{Schema: generate.ForType(reflect.TypeFor[corev1.Pod]()), Namespace: "default"}
 //		pod, traits := g.Object(r, sample)
 //
-//	  - [Generator.Object] adds random traits to a sample, or to the least valid object. It changes
+//	  - [Generator.Object] adds random traits to a sample, or to a minimal valid object. It changes
 //	    nothing that the sample has. The name of a trait says which property the object has.
 //	    [Generator.Without] disables traits.
 //	  - [Schema.Unknown] adds fields that no type has.

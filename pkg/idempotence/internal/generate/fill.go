@@ -28,16 +28,17 @@ const (
 	deep = 8
 )
 
-// A filler fills an object by its schema. Its build generates values of types whose valid values the schema does not describe.
+// A filler fills an object by its schema. Its build generates values of types whose valid values the schema does not
+// describe.
 type filler struct {
 	*build
 	filling float64 // probability of an optional member at the top of a custom resource
 	full    bool    // add every member that is allowed
-	turn    int     // of a full object: index of the value of each enum
+	turn    int     // in a full object, the index of the value that each enum gets
 	made    int     // number of optional members added
 }
 
-// may draws a trait with probability p.
+// may decides with probability p whether the object gets a trait, and records the trait.
 func (b *build) may(name string, p float64) bool {
 	if b.density == 0 || b.Without[name] || !b.chance(p) {
 		return false
@@ -57,7 +58,7 @@ func (f *filler) fillMembers(n *node, o object, depth int) bool {
 	}
 	needed := f.needed(n, o)
 	for i := range n.fields {
-		m := n.fields[(i+f.turn)%len(n.fields)] // with a limit on members, each turn starts with another one
+		m := n.fields[(i+f.turn)%len(n.fields)] // if the number of members is limited, each turn starts at a different one
 		if depth == 0 && (m.name == "status" || m.name == "metadata" || m.name == "apiVersion" || m.name == "kind") {
 			continue
 		}

@@ -13,8 +13,8 @@ import (
 // A Generator generates objects of one kind. It keeps no state and is safe for concurrent use.
 type Generator struct {
 	Schema *Schema
-	// Namespace is where objects are created. Some have it in their metadata, others do not; if it is
-	// empty, none do.
+	// Namespace is the namespace of the objects. Only some of them name it in their metadata. If it
+	// is empty, none do.
 	Namespace string
 	// Update is set for stored objects, which may have fields that the API server forbids at creation.
 	Update bool

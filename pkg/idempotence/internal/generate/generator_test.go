@@ -68,7 +68,7 @@ func TestEveryTraitAppears(t *testing.T) {
 	}
 }
 
-// The values of a Pod's enums in the generated documents.
+// Each value of a Pod's enums appears in a generated document.
 func TestEveryEnumValueAppears(t *testing.T) {
 	want := map[string][]string{
 		"restartPolicy": {"Always", "OnFailure", "Never"}, "dnsPolicy": {"ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"},

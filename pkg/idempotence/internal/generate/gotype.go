@@ -156,7 +156,7 @@ var listKeys = map[listField][]string{
 	{reflect.TypeFor[appsv1.StatefulSetStatus](), "conditions"}:         {"type"},
 }
 
-// enums has the values of core types that custom resources can use, too.
+// enums has the values of core types that custom resources can also use.
 var enums = map[reflect.Type][]any{
 	reflect.TypeFor[corev1.PullPolicy]():                    texts("Always", "Never", "IfNotPresent"),
 	reflect.TypeFor[corev1.RestartPolicy]():                 texts("Always", "OnFailure", "Never"),

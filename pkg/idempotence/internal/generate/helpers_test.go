@@ -32,7 +32,7 @@ var builtIn = []reflect.Type{
 	reflect.TypeFor[networkingv1.Ingress](),
 }
 
-// decodeStrictly fails if the type does not have a field, or has another type for it.
+// decodeStrictly decodes o into a value of the type. It fails the test if a field of o is unknown or has another type.
 func decodeStrictly(t *testing.T, typ reflect.Type, o object) any {
 	t.Helper()
 	v := reflect.New(typ).Interface()
@@ -43,8 +43,8 @@ func decodeStrictly(t *testing.T, typ reflect.Type, o object) any {
 	return v
 }
 
-// twice returns the path of a list with two elements with the same keys, or "". It ignores environment
-// variables, which may repeat.
+// twice returns the path of a list in which two elements have the same keys, or "". It ignores
+// environment variables, which may repeat.
 func twice(s *Schema, v any) (found string) {
 	tree.Lists(v, func(p tree.Path, list []any) {
 		n := s.at(p)

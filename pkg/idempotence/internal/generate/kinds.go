@@ -103,7 +103,7 @@ func selecting(b *build) object {
 	l := object{pick(b, "app", "app.kubernetes.io/name"): pick(b, words...)}
 	s := object{"matchLabels": copied(l)}
 	if b.chance(0.2) {
-		for key, value := range l { // it is one
+		for key, value := range l { // l has one entry
 			s = object{"matchExpressions": []any{object{"key": key, "operator": "In", "values": []any{value}}}}
 		}
 	}

@@ -22,7 +22,7 @@ func (b *build) matching(pattern string, length int) string {
 type matcher struct {
 	*build
 	out  strings.Builder
-	more int // the wanted minimum of the text's length
+	more int // the minimum length of the text
 }
 
 // These bound the minimal lengths that the generator satisfies. Longer texts and lists need a sample.

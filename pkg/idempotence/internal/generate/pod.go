@@ -82,7 +82,7 @@ func restart(policy string) func(*scope) bool {
 	}
 }
 
-// gracePeriod sets a grace period that lifecycle hooks with a sleep fit into.
+// gracePeriod sets a grace period. If the Pod has lifecycle hooks, it is longer than their sleep.
 func gracePeriod(s *scope) bool {
 	for _, c := range s.all() {
 		if c["lifecycle"] != nil {

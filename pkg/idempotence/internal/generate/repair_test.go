@@ -35,7 +35,7 @@ func TestRepairTakesOutWhatMayBeMissing(t *testing.T) {
 		if g.Schema.valid(o) {
 			t.Errorf("%s is valid", name)
 		}
-		// A CEL rule for the whole spec does not name the wrong member.
+		// The error of a CEL rule for the whole spec does not name a member to remove.
 		if ok := b.repair(o); ok != (name != "a rule") || ok && !g.Schema.valid(o) {
 			t.Errorf("%s: repaired: %v\n%s", name, ok, tree.Encode(o))
 		}
@@ -57,7 +57,7 @@ func TestCustomResourcesWithoutATrait(t *testing.T) {
 	}
 }
 
-// A sample may exclude a trait.
+// A trait that does not fit the sample is not added.
 func TestTraitsFitTheSample(t *testing.T) {
 	port := object{"containerPort": int64(80)}
 	container := func(name string, more object) object {

@@ -61,10 +61,10 @@ func (l *limits) maxProperties() int64 {
 
 func (l *limits) unique() bool { return l != nil && l.uniqueItems }
 
-// size returns wanted, moved into the legal range.
+// size returns the legal size nearest to wanted.
 func (*limits) size(low, high, wanted int64) int64 { return min(max(low, wanted), high) }
 
-// needed returns members that satisfy anyOf and oneOf, where o does not satisfy them yet.
+// needed returns the members that o lacks to satisfy anyOf and oneOf.
 func (f *filler) needed(n *node, o object) []string {
 	if n.limits == nil {
 		return nil

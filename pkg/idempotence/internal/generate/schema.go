@@ -12,7 +12,7 @@ import (
 )
 
 // A Schema describes the valid documents of a kind. Only its exported fields can be changed. It is safe for
-// concurrent use if they are not.
+// concurrent use while they are not changed.
 type Schema struct {
 	// GVK is written into objects that are generated without a sample. ForType sets it for built-in types,
 	// and ForCRD sets it. Set it for other types.
@@ -62,9 +62,9 @@ type node struct {
 	enum       []any
 	standard   any // the default
 	nullable   bool
-	// open objects may have members that are not among the fields.
+	// open means that objects may have members that are not among the fields.
 	open bool
-	// embedded objects have apiVersion, kind and metadata.
+	// embedded means that objects have apiVersion, kind and metadata.
 	embedded bool
 }
 

@@ -2,7 +2,7 @@
 
 package generate
 
-// settings sets some of the members in m, at least the first new one.
+// settings applies one of the setters to m, and each of the others with a probability of 0.3.
 func (b *build) settings(m object, members ...func(object)) {
 	members[b.r.IntN(len(members))](m)
 	for _, f := range members {
@@ -19,7 +19,7 @@ func podSecurity(s *scope) bool {
 		return false
 	}
 	m := object{}
-	if !s.chance(0.15) { // an empty securityContext is a trait, too
+	if !s.chance(0.15) { // an empty securityContext is also a trait
 		s.settings(m,
 			with("runAsUser", pick(s.build, int64(1000), 0, 1337)), with("runAsGroup", int64(3000)), with("fsGroup", int64(2000)),
 			with("runAsNonRoot", s.chance(0.5)), with("fsGroupChangePolicy", pick(s.build, "OnRootMismatch", "Always")),

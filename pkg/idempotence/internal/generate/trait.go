@@ -4,8 +4,8 @@ package generate
 
 import "github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 
-// A trait is one property of an object. It returns false if it does not fit the object. It never changes
-// existing values.
+// A trait is one property of an object. apply returns false if the property does not fit the object. It
+// never changes existing values.
 type trait struct {
 	name  string
 	apply func(*scope) bool
@@ -42,7 +42,7 @@ type rules struct {
 	noDeadline, noGates bool
 	// cluster is set for cluster-scoped objects.
 	cluster bool
-	// short names have at most 52 bytes and no dots.
+	// short limits names to 52 bytes without dots.
 	short bool
 	// volumes has the names of claim templates, whose volumes the Pod does not list.
 	volumes []string
