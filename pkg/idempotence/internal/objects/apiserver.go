@@ -73,7 +73,7 @@ type RealServer struct {
 	Over    func() bool                 // reports whether the run has ended
 	Fail    func(error)                 // ends the run
 	Limit   func(text string)           // reports a limit of the engine
-	updates recall[[2]Digest, []string] // what was refused of updates, by the new and the old object
+	updates recall[[2]Digest, []string] // reasons to reject an update, by its new and old object
 }
 
 // takeIn returns a new object as a webhook sees it, with the API server's reasons to reject it.
@@ -166,7 +166,7 @@ func (s *RealServer) admit(operation admissionv1.Operation, doc, old any) (seen 
 // irrelevantLimits are limits of audit annotations and of webhooks that were not called. The harness uses neither.
 var irrelevantLimits = []chain.LimitCode{chain.NoAnnotations, chain.SelectionUnknown, chain.MutatedDerived}
 
-// NamespaceOf returns the namespace in a document, or else the given one.
+// NamespaceOf returns the namespace in a document, or other if the document has none.
 func NamespaceOf(doc any, other string) string {
 	if name, ok := tree.Get(doc, edits.Metadata.Member("namespace")); ok && name != "" {
 		text, _ := name.(string)

@@ -30,7 +30,7 @@ type Kind struct {
 	GoType reflect.Type
 	// Custom is the definition of a custom resource, if there is one.
 	Custom *definition
-	// Namespaced says that objects have a namespace. Namespace is the one of objects that name none.
+	// Namespaced is set if objects have a namespace. Namespace is for objects that do not name one.
 	Namespaced bool
 	Namespace  string
 	// Old is the stored object of an update.
@@ -53,14 +53,14 @@ func KindOf(gvk schema.GroupVersionKind) *Kind {
 
 // An Object is a document as the API server holds it between two calls.
 type Object struct {
-	Raw   []byte         // as it is sent
-	Doc   any            // the same, decoded
-	Typed runtime.Object // the same in Go, for a built-in kind
-	// refused are the problems of the object, once they were looked for.
+	Raw   []byte         // JSON, as sent to webhooks
+	Doc   any            // decoded Raw
+	Typed runtime.Object // Raw decoded into its Go type, for a built-in kind
+	// refused caches the reasons to reject the object, once judged is set.
 	refused []string
 	judged  bool
-	against *Object // which it takes the place of, as far as these problems go
-	// refusals are what a real API server said to it as a new object.
+	against *Object // the old object that refused is about, or nil
+	// refusals are a real API server's reasons to reject it as a new object.
 	refusals []string
 }
 
@@ -187,7 +187,7 @@ func GVKOf(doc any) (schema.GroupVersionKind, error) {
 // IsNamespace reports whether k is the kind Namespace.
 func (k *Kind) IsNamespace() bool { return k.Group == "" && k.Resource.Resource == "namespaces" }
 
-// NamespaceOf returns the namespace of a request. For a Namespace it is its own name.
+// NamespaceOf returns the namespace of a request. For a Namespace, it returns the name of the Namespace.
 func (k *Kind) NamespaceOf(objects ...*Object) string {
 	switch {
 	case k.IsNamespace():

@@ -21,7 +21,7 @@ func (k *Kind) ManifestOf(doc any) (manifest any, ok bool) {
 		return nil, false
 	}
 	fields = maps.Clone(fields)
-	delete(fields, "status") // which an update leaves alone, whatever it says
+	delete(fields, "status") // an update does not change the status
 	meta, ok := fields["metadata"].(map[string]any)
 	if !ok {
 		return nil, false
@@ -35,9 +35,9 @@ func (k *Kind) ManifestOf(doc any) (manifest any, ok bool) {
 	return fields, true
 }
 
-// Apply returns the result of a client-side apply by kubectl's own code, from the stored object, the new manifest and the one that was
-// applied before. Lists of built-in kinds are merged by the keys of their Go types, or replaced. Lists of custom
-// resources are replaced.
+// Apply returns the result of a client-side apply by kubectl's own code, from the stored object, the new manifest and
+// the manifest that was applied before. Lists of built-in kinds are merged by the keys of their Go types, or replaced.
+// Lists of custom resources are replaced.
 func (k *Kind) Apply(manifest, stored any) (any, bool) {
 	said, current := tree.Encode(manifest), tree.Encode(stored)
 	var merged []byte

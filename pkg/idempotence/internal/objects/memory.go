@@ -12,8 +12,8 @@ import (
 // Memory caches decoded documents and applied patches, because a run sends one object many times and gets the same patch. Objects are
 // immutable, so equal ones can be shared.
 type Memory struct {
-	objects recall[Digest, *Object]   // by the text that was taken in
-	patched recall[[2]Digest, []byte] // by the text, and the patch of it
+	objects recall[Digest, *Object]   // by the encoded document
+	patched recall[[2]Digest, []byte] // by the encoded document and the patch
 }
 
 // A Digest identifies a text.
@@ -29,11 +29,12 @@ type recall[K comparable, V any] struct {
 }
 
 const (
-	// mostTaken bounds the bytes of what is remembered of a sort, about.
+	// mostTaken is the approximate limit of a cache's size, in bytes.
 	mostTaken = 32 << 20
-	// perValue is what a value takes besides.
+	// perValue is the overhead of a cached value, in bytes.
 	perValue = 1 << 10
-	// perByte is what an object takes for each byte of its text: the text, the document, the Go type.
+	// perByte is the memory that an object needs for each byte of its text: for the text, the document and the Go
+	// value.
 	perByte = 4
 )
 

@@ -20,7 +20,7 @@ import (
 
 	"github.com/admitkit/admitkit/internal/textutil"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
-	_ "github.com/admitkit/admitkit/pkg/patch" // bounds what the copies of a patch add up to, as the API server does
+	_ "github.com/admitkit/admitkit/pkg/patch" // limits the total size of copies in a patch, as the API server does
 )
 
 // A FaultKind says which part of a response the API server could not use.
@@ -41,8 +41,8 @@ type Answer struct {
 	FaultOf  FaultKind
 	Patch    []byte
 	Warnings []string
-	// Result is the patched document, and After the object with which the API server goes on. Both are
-	// set if the request is allowed and there is no fault.
+	// Result is the patched document, and After the object that the API server continues with. Both
+	// are set if the request is allowed and there is no fault.
 	Result []byte
 	After  *objects.Object
 
@@ -98,7 +98,7 @@ func typeOf(gvk schema.GroupVersionKind) string {
 // read decodes and verifies the response.
 func (a *Answer) read(q Query, uid types.UID, response []byte) {
 	if first := bytes.TrimSpace(response); len(first) == 0 || first[0] != '{' {
-		asJSON, err := yaml.YAMLToJSON(response) // the API server looks at the content, too
+		asJSON, err := yaml.YAMLToJSON(response) // the API server also detects YAML by the content
 		if err != nil {
 			a.Fault = "the answer is not an AdmissionReview: " + err.Error()
 			return
@@ -128,7 +128,7 @@ func (a *Answer) read(q Query, uid types.UID, response []byte) {
 	if !a.Allowed && verified.Result != nil {
 		a.Message = verified.Result.Message
 		if code := verified.Result.Code; code >= http.StatusInternalServerError {
-			// So libraries answer for a handler that failed or panicked: that decides nothing.
+			// Libraries respond in this way if a handler failed or panicked. It is not a decision.
 			a.Fault, a.FaultOf = fmt.Sprintf("the answer is status %d: %s", code, a.Message), NoDecision
 			return
 		}

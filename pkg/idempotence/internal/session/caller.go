@@ -52,7 +52,7 @@ func (c *instance) make() (handler http.Handler, err error) {
 
 func (c *instance) Call(ctx context.Context, body []byte) (status int, answer []byte, err error) {
 	if err := ctx.Err(); err != nil {
-		return 0, nil, err // the run is over, and the handler is not to be bothered
+		return 0, nil, err // the run is over: do not call the handler
 	}
 	if _, err := c.made(); err != nil {
 		return 0, nil, err
@@ -71,7 +71,7 @@ func (c *instance) Call(ctx context.Context, body []byte) (status int, answer []
 	select {
 	case err := <-done:
 		return max(w.code, http.StatusOK), w.body.Bytes(), err
-	case <-ctx.Done(): // the handler is left behind, and its recorder with it
+	case <-ctx.Done(): // abandon the handler, which may still write to its recorder
 		return 0, nil, fmt.Errorf("the handler did not answer: %w", ctx.Err())
 	}
 }

@@ -15,7 +15,7 @@ import (
 // A FailureCode says why there is no webhook to call.
 type FailureCode string
 
-// The codes. They are those of the reasons in a report.
+// The codes. Reasons in a report have codes of the same names.
 const (
 	NoHandler            FailureCode = "NoHandler"
 	UnknownHost          FailureCode = "UnknownHost"
@@ -40,7 +40,7 @@ type Failure struct {
 // A Connection records failures that end a run, such as an unreachable server. A run and its rivals share it.
 type Connection struct {
 	Failed   *Failure // there is nothing to test: no handler, or a server that never answered
-	Lost     *Failure // a server answered at first and then no more
+	Lost     *Failure // a server responded at first, but does not any more
 	Hung     bool     // no call was ever answered
 	Repeated int      // calls made again because the connection broke
 }

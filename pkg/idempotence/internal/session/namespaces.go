@@ -14,13 +14,13 @@ import (
 
 // Namespaces holds the namespaces of a run.
 type Namespaces struct {
-	Default   string // of objects that name none
+	Default   string // namespace of objects that do not name one
 	known     map[string]labels.Set
 	selectors map[*Webhook]labels.Selector
 	wanted    labels.Set // labels of a namespace that is not listed
 }
 
-// NewNamespaces returns the given namespaces, and labels that the selectors match for any other.
+// NewNamespaces returns the given namespaces. Any other namespace has labels that the selectors match.
 func NewNamespaces(webhooks []*Webhook, given []*corev1.Namespace) (*Namespaces, error) {
 	n := &Namespaces{known: map[string]labels.Set{}, selectors: map[*Webhook]labels.Selector{}, wanted: labels.Set{}}
 	for _, w := range webhooks {
@@ -49,7 +49,7 @@ func NewNamespaces(webhooks []*Webhook, given []*corev1.Namespace) (*Namespaces,
 	return n, nil
 }
 
-// satisfy adds the labels that a selector requires to a generated namespace.
+// satisfy gives generated namespaces the labels that a selector requires.
 func (n *Namespaces) satisfy(selector labels.Selector) {
 	requirements, _ := selector.Requirements()
 	for _, r := range requirements {

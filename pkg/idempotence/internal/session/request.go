@@ -18,7 +18,7 @@ import (
 
 // An Outcome is F(x), the result of one API request.
 type Outcome struct {
-	*Answer           // of the last call, which decided
+	*Answer           // the answer to the last call, which decides
 	Calls   []*Answer // all calls
 	Patched bool      // any call returned a patch
 }
@@ -51,7 +51,7 @@ func (s *Session) Request(instances Instances, q Query) *Outcome {
 		}
 	}
 	out := Admitted(q.Object)
-	seen := make([]any, len(instances)) // the object after the last call of each
+	seen := make([]any, len(instances)) // the object after each webhook's last call
 	for round := range 2 {
 		changed := false
 		for i, w := range s.Webhooks {
@@ -71,14 +71,14 @@ func (s *Session) Request(instances Instances, q Query) *Outcome {
 			out.Patched = out.Patched || len(a.Patch) > 0
 			changed = changed || len(a.Patch) > 0
 			if q.Object = a.After; q.Raw != nil {
-				q.Raw = a.Result // the next webhook gets all that was sent, too
+				q.Raw = a.Result // the next webhook also gets the unknown fields
 			}
-			if q.Object != nil { // a DELETE has none
+			if q.Object != nil { // a DELETE has no object
 				seen[i] = q.Object.Doc
 			}
 		}
 		if !changed || len(instances) == 1 {
-			break // a webhook is called again when another changed something
+			break // webhooks are called again only after another one's change
 		}
 	}
 	return out
@@ -87,7 +87,7 @@ func (s *Session) Request(instances Instances, q Query) *Outcome {
 // A turn is the answer of one webhook. The API server gives some answers without a call.
 type turn struct {
 	*Answer
-	called bool // it appears among the calls of the request
+	called bool // listed among the calls of the request
 }
 
 // callIfSelected calls a webhook if its registration selects the request. It returns nil if it does not.

@@ -18,7 +18,7 @@ import (
 type Session struct {
 	Ctx        context.Context
 	Kind       *objects.Kind
-	Operation  admissionv1.Operation // of requests that name none
+	Operation  admissionv1.Operation // default operation of requests
 	Webhooks   []*Webhook
 	Namespaces *Namespaces
 	Connection *Connection

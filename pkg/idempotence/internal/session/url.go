@@ -23,13 +23,13 @@ type urlCaller struct {
 	client     *http.Client
 	url        string
 	connection *Connection
-	answered   bool // at least once
+	answered   bool // the server has responded at least once
 }
 
 const (
-	// mostAnswerBytes bounds what is read of an answer. The API server has no such bound.
+	// mostAnswerBytes limits how much of a response is read. The API server has no such limit.
 	mostAnswerBytes = 64 << 20
-	// beforeRetry is how long a server that is restarted may take to listen again.
+	// beforeRetry is the time that a restarted server gets to listen again.
 	beforeRetry = time.Second
 )
 
@@ -45,7 +45,7 @@ var DefaultClient = sync.OnceValue(func() *http.Client {
 	}}
 })
 
-// call repeats a call whose connection broke, because a network fault must not fail a law.
+// Call repeats a call whose connection broke, because a network fault must not fail a law.
 func (c *urlCaller) Call(ctx context.Context, body []byte) (status int, answer []byte, err error) {
 	status, answer, code, err := c.try(ctx, body)
 	switch {

@@ -46,7 +46,7 @@ func TestURLCallerTimesOut(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	c := &urlCaller{client: DefaultClient(), url: server.URL, connection: &Connection{}}
-	if _, _, err := c.Call(t.Context(), []byte("{}")); err != nil { // connects: that must not time out, which would end the run
+	if _, _, err := c.Call(t.Context(), []byte("{}")); err != nil { // a timeout while connecting would end the run
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
