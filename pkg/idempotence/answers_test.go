@@ -19,7 +19,7 @@ import (
 
 var uidOf = regexp.MustCompile(`"uid":"([^"]*)"`)
 
-// answering returns a webhook whose response is a text, in which %s stands for the uid.
+// answering returns a webhook that responds with the text answer, in which %s stands for the UID of the request.
 func answering(version, answer string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body := make([]byte, r.ContentLength)
@@ -35,8 +35,8 @@ func TestReadsAnswersAsTheAPIServerDoes(t *testing.T) {
 	}
 	for _, in := range []struct {
 		reason, version, answer string
-		allowed                 int // of the objects; -1: all
-		law                     Law // that is broken
+		allowed                 int // number of objects; -1 means all
+		law                     Law // the law that fails
 	}{
 		{"names are case-sensitive", "v1", `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"%s","Allowed":true}}`, 0, ""},
 		{"v1 needs a kind", "v1", `{"response":{"uid":"%s","allowed":true}}`, 0, L8},

@@ -24,16 +24,16 @@ type Case struct {
 	Operation admissionv1.Operation   `json:"operation"`
 	// Object is x, the object of the request.
 	Object any `json:"object"`
-	// Old is the stored object that x is an update of. Without it, x is new, unless the law is about
-	// updates itself.
+	// Old is the stored object that the request replaces with x. Without it, x is new, unless the
+	// law is about updates.
 	Old any `json:"old,omitempty"`
 	// Before are objects that the webhook handles before x (L3).
 	Before []any `json:"before,omitempty"`
-	// Edits are what is put into x (L5) or what another party does between two calls (L4a, L4b).
+	// Edits put values into x (L5), or are changes by another party between two calls (L4a, L4b).
 	Edits []Edit `json:"edits,omitempty"`
 	// Rival is the other webhook (L11, L12).
 	Rival string `json:"rival,omitempty"`
-	// Variant selects one of several checks of the law. Empty means the usual one.
+	// Variant selects one of several checks of the law. Empty selects the default check.
 	Variant Variant `json:"variant,omitempty"`
 }
 
@@ -49,7 +49,7 @@ type Edit struct {
 	Path Path     `json:"path"`
 	// Value is put at the path or inserted into the list there.
 	Value any `json:"value,omitempty"`
-	// Front inserts an element before the others.
+	// Front inserts an element at the start of its list.
 	Front bool `json:"front,omitempty"`
 }
 
@@ -128,7 +128,7 @@ func pathOf(p tree.Path) (out Path) {
 	return out
 }
 
-// inner returns the case for the checks.
+// inner converts the case to the type that the checks use.
 func (c *Case) inner() *laws.Case {
 	out := &laws.Case{Law: laws.Law(c.Law), Kind: c.Kind, Operation: c.Operation, Object: c.Object, Old: c.Old, Before: c.Before,
 		Rival: c.Rival, Variant: laws.Variant(c.Variant)}
@@ -155,7 +155,7 @@ func (c *Case) UnmarshalJSON(text []byte) error {
 		Object json.RawMessage   `json:"object"`
 		Old    json.RawMessage   `json:"old"`
 		Before []json.RawMessage `json:"before"`
-		Way    json.RawMessage   `json:"way"` // name of variant in older files
+		Way    json.RawMessage   `json:"way"` // the key of variant in older files
 	}{plain: (*plain)(c)}
 	if err := json.Unmarshal(text, &wire); err != nil {
 		return err

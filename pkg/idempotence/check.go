@@ -21,9 +21,9 @@ import (
 
 // Environment variables that override the options of Check. The lines that a report prints use them.
 const (
-	// replayVariable names a file with the one case that is to be tried.
+	// replayVariable names a file with the only case to check.
 	replayVariable = "ADMITKIT_REPLAY"
-	// seedVariable and objectsVariable make a run again.
+	// seedVariable and objectsVariable repeat a run.
 	seedVariable    = "ADMITKIT_SEED"
 	objectsVariable = "ADMITKIT_OBJECTS"
 )

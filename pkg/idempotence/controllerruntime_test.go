@@ -66,7 +66,7 @@ func ensureAgent(spec *corev1.PodSpec) {
 	}
 }
 
-// TestPlainHandler tests a handler without a framework, as another framework or language would serve it.
+// TestPlainHandler tests a handler that uses no framework.
 func TestPlainHandler(t *testing.T) {
 	registration := admissionregistrationv1.MutatingWebhook{
 		Name:                    "agent.example.com",

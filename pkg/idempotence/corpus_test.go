@@ -46,7 +46,7 @@ func runSubject(t *testing.T, subject Subject, c corpus.Case, o Options, unused 
 	return report
 }
 
-// fieldPath writes a JSON pointer as a pattern of an exception.
+// fieldPath converts a JSON pointer to the field path of an exception.
 func fieldPath(pointer string) string {
 	var b strings.Builder
 	for _, token := range strings.Split(pointer, "/")[1:] {

@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// byURLShare selects every n-th pattern. The tests of cmd/admitkit run all patterns behind servers.
+// byURLShare selects every n-th pattern. The tests of cmd/admitkit serve all patterns.
 var byURLShare = flag.Int("url-share", shareByURL, "which part of the corpus is tested behind servers: 1 for all, 2 for half of it")
 
 // replicasOfCase is the number of servers for each webhook of the corpus.
@@ -30,7 +30,7 @@ func byURL(t *testing.T, c corpus.Case) Subject {
 		server.Config.ErrorLog = log.New(io.Discard, "", 0) // some of them panic
 		server.StartTLS()
 		t.Cleanup(server.Close)
-		client, urls[i] = server.Client(), server.URL // the servers' certificates are one
+		client, urls[i] = server.Client(), server.URL // all servers have the same certificate
 	}
 	return URL(c.Webhook, client, urls...)
 }

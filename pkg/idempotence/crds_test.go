@@ -47,7 +47,7 @@ func fleetCRD() *apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
-// Custom resources with a definition need no sample, and a result that the schema forbids is found.
+// Custom resources with a definition need no sample. The harness finds a result that the schema forbids.
 func TestDefinedCustomResources(t *testing.T) {
 	withShip := func(flag any) change {
 		return func(_ *admissionv1.AdmissionRequest, doc document) {

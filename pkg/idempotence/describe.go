@@ -10,8 +10,8 @@ type explanation struct {
 	fix      string
 }
 
-// A description is what a report says about a law. The explanation of a failure mode overrides that of the
-// law, field by field.
+// A description is what a report says about a law. The explanation of a failure mode overrides the law's,
+// field by field.
 type description struct {
 	name      string
 	statement string

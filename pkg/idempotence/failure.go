@@ -21,24 +21,24 @@ const (
 	FailureVaries             FailureMode = "varies" // one request, two results
 	FailureReadsNamespace     FailureMode = "reads metadata.namespace"
 	FailureAccumulates        FailureMode = "accumulates"    // an edit makes the webhook add its parts again
-	FailureTreatedUnlike      FailureMode = "treated unlike" // a late addition is treated unlike an early one
+	FailureTreatedUnlike      FailureMode = "treated unlike" // a late addition is treated differently from an early one
 	FailureIncomplete         FailureMode = "incomplete"     // the webhook leaves out a part
 	FailureRemoves            FailureMode = "removes"        // the webhook removes what it did not add
 	FailureRemovesSample      FailureMode = "removes from sample"
 	FailureOverwrites         FailureMode = "overwrites" // the webhook replaces what it did not add
-	FailureMisuses            FailureMode = "misuses"    // the webhook uses a volume of the user as its own
+	FailureMisuses            FailureMode = "misuses"    // the webhook uses the user's volume as its own
 	FailureImmutable          FailureMode = "immutable"  // an update changes an immutable field
 	FailureBlocksDeletion     FailureMode = "blocks deletion"
 	FailureNotTheSame         FailureMode = "not the same"   // applying the manifest again changes the object
 	FailureSideEffect         FailureMode = "side effect"    // a dry run changes something elsewhere
 	FailureDiffers            FailureMode = "differs"        // an equivalent request has another result
 	FailureEnvelope           FailureMode = "envelope"       // the API server cannot use the answer
-	FailureEnvelopeAgain      FailureMode = "envelope again" // or that to the next call
+	FailureEnvelopeAgain      FailureMode = "envelope again" // the API server cannot use the answer to a later call
 	FailureRounds             FailureMode = "rounds"         // a large integer loses its last digits
 	FailureLoses              FailureMode = "loses"          // an unknown field is lost
 	FailureDoesNotApply       FailureMode = "does not apply" // the API server cannot apply the patch
 	FailureDoesNotApplyAgain  FailureMode = "does not apply again"
-	FailureOrder              FailureMode = "depends on the order" // of two webhooks
+	FailureOrder              FailureMode = "depends on the order" // the order of two webhooks changes the result
 )
 
 var failureModes = []FailureMode{

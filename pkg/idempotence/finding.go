@@ -60,7 +60,7 @@ func exchangeOf(e *session.Exchange) Exchange {
 		Status: e.Status, Response: e.Response, Patch: e.Patch, Outcome: e.Outcome, broke: e.Broke}
 }
 
-// howItFailed describes what the server did instead of responding, and how to mend that. Both may be empty.
+// howItFailed describes the server's failure and how to fix it. Both texts may be empty.
 func howItFailed(outcomes []*session.Outcome) (sign, fix string) {
 	for _, o := range outcomes {
 		for _, a := range o.Calls {
@@ -146,7 +146,7 @@ func (c *Exchange) eachOperation(visit func(n int, before, after any, pointer st
 	}
 }
 
-// A Difference is how two objects differ that should be equal.
+// A Difference lists the changes between two objects that should be equal.
 type Difference struct {
 	// From and To name the two objects.
 	From    string   `json:"from"`

@@ -36,8 +36,8 @@ func (r *Report) finish(outer, ctx context.Context, o options, connection *sessi
 	slices.SortStableFunc(r.Findings, func(a, b *Violation) int { return slices.Index(Laws, a.Law) - slices.Index(Laws, b.Law) })
 }
 
-// A few broken connections may be the network's fault. With more of them the run is incomplete: they
-// break no law, because they are about no object, but the API server does not repeat a call.
+// A few broken connections may be the network's fault. With more of them the run is incomplete,
+// because the API server does not repeat a call. No law fails, because no object causes them.
 const (
 	fewRepeats     = 2
 	callsPerRepeat = 100
@@ -66,8 +66,8 @@ func (r *Report) lawsWithBrokenConnections() (names []string) {
 	return names
 }
 
-// notNeeded notes the exceptions that covered nothing. It skips those for rivals, which have no path, and those of laws
-// without a verdict.
+// notNeeded notes the exceptions that covered no change. It skips exceptions for rivals, which have no path, and
+// exceptions for laws without a verdict.
 func (r *Report) notNeeded() {
 	for i, e := range r.Exceptions {
 		if !r.needed[i] && !strings.HasPrefix(e.Path, "rival:") && r.decided(e.Law) {

@@ -93,7 +93,8 @@ func (z *fuzzer) awake(ctx context.Context) error {
 	return &Error{Reason: Reason{Code: ReasonSamplesNeeded, Kind: z.kinds[0].Name(), Because: []Reason{{Code: ReasonChangedNone, Of: tried}}}}
 }
 
-// changesOnly checks no law, only whether the webhook changes the object.
+// changesOnly, as the first byte of an input, selects no law: the input shows only whether the webhook changes the
+// object.
 const changesOnly = 0xff
 
 // seeds returns the first inputs: all laws with some objects, and each law on its own.

@@ -34,7 +34,7 @@ func TestFuzzTargetsFail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Chdir(t.TempDir()) // go test keeps what fails in testdata
+	t.Chdir(t.TempDir()) // go test stores failing inputs in testdata
 	run := func(args ...string) (string, error) {
 		command := exec.CommandContext(t.Context(), self, args...)
 		command.Env = append(os.Environ(), fuzzVariable+"=yes")
@@ -77,7 +77,7 @@ func randomInput(random *rand.Rand) []byte {
 	return input
 }
 
-// The seeds alone find most patterns that one law shows. Correct webhooks pass all laws for any input.
+// The seeds alone find most patterns that break a single law. Correct webhooks pass all laws for any input.
 func TestFuzzFindsPatternsAndFlagsNoLookalike(t *testing.T) {
 	for _, name := range []string{"P01 blind append of a sidecar", "P10 early return when its volume exists", "P13 replaces the whole map", "P16 typed round trip drops unknown fields", "P22 process counter"} {
 		c := pattern(t, name)

@@ -36,7 +36,7 @@ func wrongly(c corpus.Case, report *Report) string {
 func TestHeldOut(t *testing.T) {
 	correct, broken := corpus.HeldOut()
 	if share > 1 {
-		broken = nil // so few objects do not show them all
+		broken = nil // so few objects do not reveal all bugs
 	}
 	for _, c := range shareOf(slices.Concat(correct, broken), shareOfHeldOut) {
 		t.Run(c.Name, func(t *testing.T) {

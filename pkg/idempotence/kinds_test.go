@@ -57,7 +57,7 @@ func decoded(raw []byte) (doc document) {
 	return doc
 }
 
-// members returns a patch of the changed outermost members.
+// members returns a patch that sets the top-level members that changed.
 func members(before []byte, doc document) []byte {
 	var old document
 	_ = json.Unmarshal(before, &old)
@@ -124,7 +124,8 @@ func gateway() runtime.Object {
 	}}
 }
 
-// The harness tests webhooks for other objects and operations than new Pods, and reports a verdict for each.
+// The harness tests webhooks for objects other than Pods and operations other than CREATE, and reports a verdict for
+// each.
 func TestOtherKindsAndOperations(t *testing.T) {
 	type edit = func(*admissionv1.AdmissionRequest, document)
 	for _, tt := range []struct {

@@ -15,13 +15,13 @@ const (
 	L2 Law = "L2"
 	// L3: the same request gives the same object, on every instance and after any other requests.
 	L3 Law = "L3"
-	// L4a: for every g, y = F(g(F(x))) is allowed and valid, F(y) = y, and there are no more
-	// containers and volumes in it than in F(F(g(x))).
+	// L4a: for every g, y = F(g(F(x))) is allowed and valid, F(y) = y, and y has no more containers
+	// and volumes than F(F(g(x))).
 	L4a Law = "L4a"
 	// L4b: for a g that only adds something of its own, F(g(F(x))) ≡ F(F(g(x))).
 	L4b Law = "L4b"
-	// L5: x may hold part of F(x), or what resembles a part: the result is valid and complete, and
-	// nothing of the user's disappears or is used as if it were the webhook's.
+	// L5: x may contain a part of F(x), or something similar: the result is valid and complete, and
+	// the webhook neither removes values of the user nor treats them as its own.
 	L5 Law = "L5"
 	// L6: on UPDATE, immutable fields of older objects are left alone, deletions can finish, and
 	// applying the same manifest again changes nothing.

@@ -80,7 +80,7 @@ func TestEveryFamilyIsNeeded(t *testing.T) {
 				evades(t, escapesWithoutFamily[f], Options{}, f)
 				return
 			}
-			// A busy machine delays calls, which is what this family does on purpose. The clock of a bubble does not run on.
+			// A busy machine delays calls as this family does. In a bubble, only the intended delays count.
 			synctest.Test(t, func(t *testing.T) { evades(t, escapesWithoutFamily[f], Options{}, f) })
 		})
 	}

@@ -45,8 +45,8 @@ type Options struct {
 	// Exceptions declare changes that the webhook makes on purpose.
 	Exceptions []Exception
 	// Namespaces are the namespaces of the cluster, with the labels that a namespaceSelector reads.
-	// An object without a namespace is placed in the first one that the selectors match. A
-	// namespace that is not listed has labels that the selectors match.
+	// An object without a namespace is placed in the first one that the selectors match. The
+	// harness assumes that the selectors match any namespace that is not listed.
 	Namespaces []*corev1.Namespace
 	// Objects is the number of objects to generate. Zero means [DefaultObjects]. With a negative
 	// number, the run continues until its Budget or its context ends. Several kinds share the
@@ -103,7 +103,7 @@ type Allowance struct {
 
 // The defaults of a run.
 const (
-	// DefaultSeed makes runs of one test agree.
+	// DefaultSeed gives every run of a test the same objects.
 	DefaultSeed = 1
 	// DefaultObjects is the number of objects that a run generates.
 	DefaultObjects = 40
@@ -127,7 +127,7 @@ type options struct {
 	namespaces []*corev1.Namespace
 	known      *session.Namespaces
 	defined    objects.Definitions
-	crds       []*apiextensionsv1.CustomResourceDefinition // as given
+	crds       []*apiextensionsv1.CustomResourceDefinition // not compiled
 	server     *rest.Config                                // nil without a real API server
 	rivals     []Subject
 	observe    func() any
@@ -272,7 +272,7 @@ func (o *options) checkGaps(subject Subject) error {
 		o.bubble = nil
 		return nil
 	}
-	if o.server != nil { // its connection is outside of the bubble, and may not be used inside
+	if o.server != nil { // its connection was opened outside of the bubble and must not be used inside
 		return errors.New("TimeGaps and APIServer do not go together: use a test for each")
 	}
 	if o.bubble == nil {

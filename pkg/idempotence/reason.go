@@ -20,13 +20,13 @@ type Reason struct {
 	File    string        `json:"file,omitempty"`
 	Path    string        `json:"path,omitempty"`   // field path of an exception
 	Names   []string      `json:"names,omitempty"`  // of laws, resources or selectors
-	Count   int           `json:"count,omitempty"`  // out of Of
+	Count   int           `json:"count,omitempty"`  // how many of Of
 	Of      int           `json:"of,omitempty"`     // total
 	Denied  int           `json:"denied,omitempty"` // number of objects that the webhook denied
 	Limit   time.Duration `json:"limit,omitempty"`  // in nanoseconds
 	// Detail is the message of the webhook, the API server or the operating system.
 	Detail string `json:"detail,omitempty"`
-	// Because are the reasons behind this one.
+	// Because are the reasons that caused this one.
 	Because []Reason `json:"because,omitempty"`
 
 	text string // in the wording of a report, for MarshalJSON
@@ -35,7 +35,7 @@ type Reason struct {
 // A ReasonCode identifies a kind of reason.
 type ReasonCode string
 
-// Codes of errors. [Error] has one of them.
+// Codes of errors. [Error] has one of them. The comment on a code names its arguments.
 const (
 	ReasonInvalidOptions  ReasonCode = "InvalidOptions"  // Detail
 	ReasonUnknownKinds    ReasonCode = "UnknownKinds"    // no objects can be generated for the rules
@@ -46,8 +46,8 @@ const (
 	ReasonBudgetOfInput   ReasonCode = "BudgetOfInput"   // Limit
 )
 
-// Codes for a server that cannot be reached, with its URL and the error in Detail. They are codes of
-// errors, and behind ReasonServerLost.
+// Codes for a server that cannot be reached, with its URL and the error in Detail. They appear in an
+// [Error], or in Because of ReasonServerLost.
 const (
 	ReasonUnknownHost          ReasonCode = "UnknownHost"
 	ReasonCertificateName      ReasonCode = "CertificateName"
@@ -78,7 +78,7 @@ const (
 	ReasonImpure         ReasonCode = "Impure"
 	ReasonRunEnded       ReasonCode = "RunEnded"       // before the law was decided
 	ReasonNoValidObject  ReasonCode = "NoValidObject"  // Detail
-	ReasonNotCalled      ReasonCode = "NotCalled"      // Of objects; Names of what excludes them
+	ReasonNotCalled      ReasonCode = "NotCalled"      // Of objects; Names of the selectors and conditions that exclude them
 	ReasonChangedNone    ReasonCode = "ChangedNone"    // Of objects; Denied, Detail
 	ReasonChangedFew     ReasonCode = "ChangedFew"     // Count of Of objects; Denied, Detail
 	ReasonFewCases       ReasonCode = "FewCases"       // Count of Of cases were decided

@@ -9,9 +9,9 @@ import (
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// Hints replaces the last part of the text of some reasons, by code. That part says what the reader
-// can do. The texts of this package name fields of [Options]; a command line program can name its
-// flags instead.
+// Hints maps codes to replacements for the last part of a reason's text, which says what the reader
+// can do. The default texts name fields of [Options]; a command line program can name its flags
+// instead.
 type Hints map[ReasonCode]string
 
 var optionHints = Hints{

@@ -31,12 +31,12 @@ func (r *Report) leftOut(cases []*storedCase, over bool) {
 	}
 }
 
-// outdated lists why a stored case no longer applies: the webhook, its registration or the API has changed since. A missing
-// rival or option is not among them, because the run may have been given too few.
+// outdated lists why a stored case no longer applies: the webhook, its registration or the API has changed. A missing
+// rival or option is not listed, because the options of this run may be incomplete.
 var outdated = []ReasonCode{ReasonObjectRefused, ReasonLawNotApplied, ReasonEditGone}
 
-// doubtReplays makes the run incomplete if a stored case could not be checked, because its author relies on it. A case that
-// no longer applies gets only a note.
+// doubtReplays makes the run incomplete if a stored case could not be checked, because the webhook's author relies on
+// that check. A case that no longer applies gets only a note.
 func (r *Report) doubtReplays(o options) {
 	for _, c := range r.Replayed {
 		_, allowed := o.allows(c.Law)
@@ -54,12 +54,12 @@ func (r *run) replayCase(stored *storedCase) Replayed {
 	c := stored.Case
 	result := Replayed{File: stored.file, Law: c.Law, Verdict: Inconclusive}
 	if c.Law == L3 && c.Variant == Variant(laws.Few) && len(c.Before) == 0 {
-		c.Variant = "" // what differs by chance may need more calls to be seen again
+		c.Variant = "" // a random difference may need more calls to appear again
 	}
 	inner := c.inner()
 	x, valid := r.ObjectOf(inner)
 	if manifest, ok := r.Kind.ManifestOf(c.Object); ok && c.Variant == Variant(laws.SameAgain) {
-		x, valid = r.Valid(manifest) // which has a name
+		x, valid = r.Valid(manifest) // a manifest has a name
 	}
 	_, known := r.Rivals[c.Rival]
 	switch {

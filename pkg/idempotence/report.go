@@ -62,7 +62,7 @@ type Report struct {
 	Wording Wording `json:"-"`
 
 	doubts []Reason     // reasons that make the run incomplete
-	needed map[int]bool // indexes of the exceptions that covered something
+	needed map[int]bool // indexes of the exceptions that covered a change
 }
 
 // A LawResult is the verdict about one law.
@@ -70,8 +70,8 @@ type LawResult struct {
 	Law     Law     `json:"law"`
 	Kind    string  `json:"kind"`
 	Verdict Verdict `json:"verdict"`
-	// Cases is how many cases were decided. One in which the API server refuses the input, or the webhook
-	// is not called or denies x, proves nothing.
+	// Cases is the number of decided cases. A case decides nothing if the API server rejects the input,
+	// or if the webhook is not called or denies x.
 	Cases int `json:"cases"`
 	// Reason says why a law is inconclusive or does not apply, or how far a verdict reaches.
 	Reason *Reason `json:"reason,omitempty"`
@@ -98,7 +98,7 @@ type Violation struct {
 	Fix     string     `json:"fix"`
 	Case    Case       `json:"case"`
 	Calls   []Exchange `json:"calls"`
-	// Difference describes how two objects differ that should be equal. It is nil if no objects were compared.
+	// Difference lists the changes between two objects that should be equal. It is nil if no objects were compared.
 	Difference *Difference `json:"difference,omitempty"`
 	// File is the file in which the case is stored, or empty. See [Report.ReplayLine].
 	File string `json:"file,omitempty"`

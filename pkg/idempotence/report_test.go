@@ -26,7 +26,7 @@ var escapes = regexp.MustCompile("\x1b\\[[0-9]*m")
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// told has the patterns whose reports are in testdata/report, by the name of the report.
+// told maps the name of each report in testdata/report to its pattern.
 var told = map[string]string{
 	"grows":   "P01 blind append of a sidecar",
 	"late":    "P10 early return when its volume exists",
@@ -45,7 +45,7 @@ func replayed(t *testing.T, name string) *Report {
 		t.Fatalf("there is no pattern %q", told[name])
 	}
 	report := runCase(t, patterns[i], Options{Objects: 12, Replay: filepath.Join("testdata", "report", name+".json")})
-	report.Checks, report.Calls = 0, 0 // how often calls are repeated is not what is tested
+	report.Checks, report.Calls = 0, 0 // the number of calls is not tested here
 	return report
 }
 

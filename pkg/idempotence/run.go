@@ -14,9 +14,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 )
 
-// Run tests a subject and returns a report. It fails with an [*Error] only if the subject cannot be tested; failed laws are in
-// the report. It makes one call at a time, and the same calls in the same order for the same subject and
-// options.
+// Run tests a subject and returns a report. It fails with an [*Error] only if the subject cannot be tested; failed laws
+// are in the report. It makes one call at a time. For the same subject and options, it makes the same calls in the same
+// order.
 func Run(ctx context.Context, subject Subject, options Options) (*Report, error) {
 	return runWith(ctx, subject, options, internals{})
 }

@@ -29,7 +29,7 @@ func zonesCRD(members ...string) *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-// An element with the keys of a removed one is the same element, changed. Its other members may be lost.
+// If the schema's keys match, a removed and an added element are one changed element. A lost member is still a finding.
 func TestLossesBySchemaKeys(t *testing.T) {
 	everyZone := func(edit func(document)) change {
 		return func(_ *admissionv1.AdmissionRequest, doc document) {

@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// Each setting is valid in a minimal Pod, apart from those that need other fields.
+// Each setting is valid in a minimal Pod, except settings that need other fields.
 func TestSettingsAreLegal(t *testing.T) {
 	k := objects.KindOf(schema.GroupVersionKind{Version: "v1", Kind: "Pod"})
 	pod := &corev1.Pod{}
@@ -83,7 +83,7 @@ func TestSettingsOfKindsAreKnown(t *testing.T) {
 			}
 			tree.Leaves(s, func(p tree.Path, value any) {
 				if p[0].Name == "stringData" || value == nil || tree.Size(value) == 0 || p[len(p)-1].Element || value == "" {
-					return // which become data, or are not written
+					return // moved to data, or omitted when empty
 				}
 				if list, ok := value.([]any); ok && len(list) == 0 {
 					return

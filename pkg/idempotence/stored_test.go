@@ -22,8 +22,8 @@ import (
 
 const everything = admissionregistrationv1.OperationAll
 
-// seen returns a webhook that marks objects, and passes its requests to a function. The first message that the function
-// returns fails the test.
+// seen returns a webhook that marks objects and passes its requests to look. The first message that look returns fails
+// the test.
 func seen(t *testing.T, group, resource string, look func(r *admissionv1.AdmissionRequest, object, old document) string) Subject {
 	t.Helper()
 	var complaints []string
@@ -140,7 +140,7 @@ func TestObjectsAreWhereTheyBelong(t *testing.T) {
 					return fmt.Sprintf("the object's namespace is %v", got)
 				}
 				inRequest := tt.inRequest
-				if tt.resource == "namespaces" { // of which some objects have another name, or none yet
+				if tt.resource == "namespaces" { // the namespace of the request is the object's name
 					inRequest, _ = meta["name"].(string)
 				}
 				if r.Namespace != inRequest {

@@ -115,7 +115,7 @@ func (r *Report) linesOf(kind string, verdict Verdict) (lines []string) {
 		}
 		laws[reason] += ", " + l.Law.Title()
 	}
-	slices.SortStableFunc(reasons, func(a, b string) int { return min(len(a), 1) - min(len(b), 1) }) // those without one first
+	slices.SortStableFunc(reasons, func(a, b string) int { return min(len(a), 1) - min(len(b), 1) }) // laws without a reason first
 	for _, reason := range reasons {
 		line := laws[reason][2:]
 		if reason != "" {
@@ -155,7 +155,7 @@ type beginning struct {
 	why  string
 }
 
-// beginnings lists first the laws about missing, changing and unusable responses, then the one about the second call, then the rest.
+// beginnings lists first the laws about missing, changing and unusable responses, then L1, then the rest.
 var beginnings = func() []beginning {
 	all := []beginning{
 		{L2, FailureServerError, "without a response, the other laws cannot be checked"},

@@ -15,7 +15,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 )
 
-// remembering returns a webhook that repeats its earlier response to a uid.
+// remembering returns a webhook that repeats its earlier response to a request with the same UID.
 func remembering(answers *sync.Map, handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body := make([]byte, r.ContentLength)
@@ -34,7 +34,7 @@ func remembering(answers *sync.Map, handler http.Handler) http.Handler {
 	})
 }
 
-// A uid is used for one request only: across runs, kinds and rivals.
+// A UID is used for one request only, even across runs, kinds and rivals.
 func TestUIDIsUsedOnce(t *testing.T) {
 	registration, handler := marking()
 	var answers sync.Map

@@ -44,7 +44,7 @@ func (r *Report) doubt(of *run, l LawResult) {
 	allowance, allowed := of.opts.allows(l.Law)
 	because := []Reason{*l.Reason}
 	switch {
-	case of.opts.only != "" || of.Impure || of.Over(): // the report has another reason for it
+	case of.opts.only != "" || of.Impure || of.Over(): // the report already has a reason
 	case allowed:
 		r.Notes = addReason(r.Notes, Reason{Code: ReasonLawMayBeUnsure, Kind: l.Kind, Because: because, Detail: allowance})
 	case of.Tally.Changed < of.verdicts().needed():

@@ -178,7 +178,7 @@ func TestDeniedCasesAreUndecided(t *testing.T) {
 	}
 }
 
-// A run ends during the call in which its budget ends.
+// A run that is cancelled during a call makes no more calls.
 func TestRunEndsDuringACall(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -235,7 +235,7 @@ func TestFindingsAppearOnFreshInstances(t *testing.T) {
 	}
 }
 
-// A stored case that cannot be checked makes the run incomplete, because its author relies on it.
+// A stored case that cannot be checked makes the run incomplete, because the webhook's author relies on that check.
 func TestUncheckedStoredCaseIsIncomplete(t *testing.T) {
 	c := pattern(t, "P21 keeps moving itself to the front")
 	dir := filepath.Join(t.TempDir(), folderOf([]string{c.Webhook.Name}))
@@ -265,7 +265,7 @@ func TestUncheckedStoredCaseIsIncomplete(t *testing.T) {
 	}
 }
 
-// quiet returns a correct webhook with the name of another.
+// quiet returns a correct webhook with the name of c's webhook.
 func quiet(c corpus.Case) corpus.Case {
 	for _, good := range corpus.Lookalikes() {
 		if good.Name == "P01 append if absent" {
