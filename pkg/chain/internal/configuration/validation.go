@@ -61,7 +61,7 @@ func validateMeta(m *metav1.ObjectMeta, at *field.Path) field.ErrorList {
 	return apivalidation.ValidateObjectMeta(m, false, apivalidation.NameIsDNSSubdomain, at.Child("metadata"))
 }
 
-// validateWebhook checks a webhook whose unset fields have been filled in.
+// validateWebhook checks a webhook with defaults.
 func validateWebhook(at *field.Path, seen sets.Set[string], h admissionregistrationv1.ValidatingWebhook) field.ErrorList {
 	errs := validation.IsFullyQualifiedName(at.Child("name"), h.Name)
 	if h.Name != "" && seen.Has(h.Name) {
@@ -137,7 +137,7 @@ func wildcardAlone[S ~string](at *field.Path, values []S) field.ErrorList {
 	return nil
 }
 
-// validateResources is validateResources of the API server, to which the order matters.
+// validateResources copies the API server's function of that name, including its dependence on the order of resources.
 func validateResources(at *field.Path, resources []string) field.ErrorList {
 	if len(resources) == 0 {
 		return field.ErrorList{field.Required(at, "")}
@@ -232,7 +232,7 @@ var compiler = sync.OnceValue(func() plugincel.Compiler {
 	return plugincel.NewCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 })
 
-// RootPath returns the path that begins the fields of a configuration's errors.
+// RootPath returns the prefix of the field paths in a configuration's errors.
 func RootPath(kind, name string) *field.Path {
 	if kind == MutatingKind {
 		return field.NewPath("mutating").Key(name)

@@ -22,7 +22,7 @@ func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := req.Context().Err(); err != nil {
 		return nil, err
 	}
-	// A server does not know the deadline of its client, only that it has gone.
+	// A server does not know the deadline of its client. It only notices that the client has disconnected.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(req.Context()))
 	stop := context.AfterFunc(req.Context(), cancel)
 	w := NewResponse()
@@ -87,7 +87,7 @@ func (p PanicError) Cause() string {
 
 // A Response is an http.ResponseWriter that keeps the response in memory.
 type Response struct {
-	header, sent http.Header // sent are those at the time of WriteHeader
+	header, sent http.Header // sent has the headers at the time of WriteHeader
 	status       int
 	body         bytes.Buffer
 	returned     bool

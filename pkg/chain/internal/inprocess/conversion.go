@@ -10,8 +10,8 @@ import (
 	webhookutil "k8s.io/apiserver/pkg/util/webhook"
 )
 
-// AddConverters sets the converters of custom resources. Conversion webhooks are called in the same way as admission
-// webhooks: by a handler, found by the name of the definition, or at their address.
+// AddConverters sets the converters of custom resources. Like an admission webhook, a conversion webhook is called
+// through its handler, found by the name of the definition, or at its address.
 func (o *Objects) AddConverters(c *Clients, handlers map[string]http.Handler) error {
 	if len(o.Custom) == 0 {
 		return nil

@@ -49,7 +49,7 @@ func newEndpoint(c admissionregistrationv1.WebhookClientConfig, sort string, ind
 	}
 	e.host = u.Host
 	if ip := net.ParseIP(u.Hostname()); strings.EqualFold(u.Hostname(), "localhost") || ip != nil && ip.IsLoopback() {
-		// The API server uses HTTP/2 only with these hosts.
+		// The API server uses HTTP/2 only with loopback hosts.
 		block := 200
 		if sort == "validating" {
 			block = 201
@@ -97,10 +97,10 @@ func NewHooks(mutatingConfigurations []*admissionregistrationv1.MutatingWebhookC
 	return mutating, validating
 }
 
-// RealHosts returns a replacer of the keys of endpoints by their hosts, for messages.
+// RealHosts returns a replacer that replaces the keys of endpoints in messages with their hosts.
 func RealHosts(sorts ...[]*Hook) *strings.Replacer {
 	hooks := slices.Concat(sorts...)
-	// One key may begin like another.
+	// A key may be a prefix of another one, so the longest come first.
 	slices.SortFunc(hooks, func(a, b *Hook) int { return cmp.Compare(len(b.key), len(a.key)) })
 	var pairs []string
 	for _, h := range hooks {

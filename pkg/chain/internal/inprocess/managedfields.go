@@ -18,7 +18,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/strategy"
 )
 
-// DefaultManager is the field manager of a request that names none.
+// DefaultManager is the field manager of a request that does not name one.
 const DefaultManager = "admitkit"
 
 // FieldManagers sets managedFields as the API server does before admission. The time in them has a fraction of a second,
@@ -75,8 +75,8 @@ func (f *FieldManagers) stamp(kind schema.GroupVersionKind, subresource string, 
 }
 
 // withoutReset returns a copy of the object in which the fields that the API server resets have their stored values, so
-// that the request does not own them (resetFields in the API server). These are the status, and on an update of the status
-// the other fields.
+// that the request does not own them (resetFields in the API server). On an update of the status, the API server resets
+// the other fields. On other requests, it resets the status.
 func (f *FieldManagers) withoutReset(kind schema.GroupVersionKind, subresource string, live, obj runtime.Object) runtime.Object {
 	from, isCustom := live.(*unstructured.Unstructured)
 	switch v := f.objects.CustomVersion(kind); {

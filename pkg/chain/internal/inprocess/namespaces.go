@@ -45,7 +45,8 @@ func (k *KnownNamespaces) get(name string) *corev1.Namespace {
 	return k.given[name]
 }
 
-// Hold makes a namespace the stored one until release is called. Another hold of the same name waits for the release.
+// Hold makes namespace the stored Namespace of its name until release is called. Another Hold of that name waits for
+// the release.
 func (k *KnownNamespaces) Hold(namespace *corev1.Namespace) (release func()) {
 	unlock := k.holders.Lock(namespace.Name, false)
 	k.mu.Lock()

@@ -31,7 +31,7 @@ type Objects struct {
 	convertible sync.Map // from a kind to the versions to which it converts
 }
 
-// NewObjects returns the objects of Kubernetes' own types, of the types that the functions in types add, and of custom
+// NewObjects returns Objects for Kubernetes' own types, for the types that the functions in types add, and for custom
 // resources. setDefaults can be nil.
 func NewObjects(types []func(*runtime.Scheme) error, crds []*apiextensionsv1.CustomResourceDefinition, setDefaults func(runtime.Object)) (*Objects, error) {
 	all := &Objects{scheme: strategy.BuiltIn(), defaults: setDefaults, Custom: map[schema.GroupKind]*customResource{}}
@@ -156,7 +156,8 @@ func (o *Objects) internal(obj runtime.Object) runtime.Object {
 	return obj
 }
 
-// customOf returns the definition of a custom resource. It returns nil for other objects, and without a definition.
+// customOf returns the definition of a custom resource. It returns nil for other objects, and if there is no
+// definition.
 func (o *Objects) customOf(obj runtime.Object) *customResource {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {

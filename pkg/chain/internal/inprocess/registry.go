@@ -166,7 +166,8 @@ func (r *registry) canonicalize() {
 	}
 }
 
-// customVersion returns nil for other objects, such as the Scale of a custom resource.
+// customVersion returns the definition of the requested version of a custom resource. It returns nil for other objects,
+// such as the Scale of a custom resource.
 func (r *registry) customVersion() *customresource.Version { return r.objects.CustomVersion(r.Kind) }
 
 func (r *registry) namespaced() bool { return r.Namespace != "" && !isNamespace(r.Resource) }

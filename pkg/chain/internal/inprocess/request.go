@@ -49,7 +49,7 @@ type DecodedRequest struct {
 	DryRun          bool
 	FieldManager    string
 	User            user.Info
-	Unknown         []error // unknown and duplicate fields, of which the API server warns
+	Unknown         []error // unknown and duplicate fields, which the API server warns about
 }
 
 // Decode decodes a request. refusal is the error with which the API server rejects the request before admission. err
@@ -217,8 +217,8 @@ func isNamespace(r schema.GroupVersionResource) bool {
 	return r.Group == "" && r.Resource == "namespaces"
 }
 
-// namespacedByDefault reports whether a built-in resource is namespaced. A request without a namespace is then for the
-// namespace "default", as clients do it.
+// namespacedByDefault reports whether a built-in resource is namespaced. As with clients, a request for such a
+// resource without a namespace is then for the namespace "default".
 func namespacedByDefault(kind schema.GroupVersionKind, r schema.GroupVersionResource) bool {
 	return strategy.BuiltIn().Recognizes(kind) && !k8svalidation.ClusterScoped(r.GroupResource())
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/strategy"
 )
 
-// requestTimeout is the API server's upper bound of a request's time.
+// requestTimeout is the API server's limit for the duration of a request.
 const requestTimeout = 34 * time.Second
 
 // WebhookStages runs the webhooks of a request. It calls them, or only explains whether they would be called.
@@ -34,7 +34,7 @@ type WebhookStages interface {
 	NextStep()
 }
 
-// A Storage is how the runs of a chain store objects.
+// A Storage configures how the runs of a chain store objects.
 type Storage struct {
 	Managed      *FieldManagers
 	SetsDefaults bool                                          // Options.Default is set

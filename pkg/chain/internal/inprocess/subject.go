@@ -9,12 +9,12 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// A Subject is the object for which webhooks are called in a run.
+// A Subject is a request and the state of its object during a run.
 type Subject struct {
 	*DecodedRequest
 	Objects *Objects
 	Context context.Context
-	// attributes are those of the current admission. current is the object after the last patch, or nil before it.
+	// Attributes are those of the current admission. current is the object after the last patch, or nil before it.
 	Attributes admission.Attributes
 	current    runtime.Object
 }

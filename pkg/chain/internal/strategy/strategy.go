@@ -108,7 +108,7 @@ func counts(obj, old runtime.Object, m, oldMeta metav1.Object) bool {
 		return !apiequality.Semantic.DeepEqual(Field(obj, name).Interface(), Field(old, name).Interface())
 	}
 	switch obj.(type) {
-	case *appsv1.Deployment: // annotations go on to its ReplicaSets
+	case *appsv1.Deployment: // the Deployment's annotations are copied to its ReplicaSets
 		return differ("Spec") || !apiequality.Semantic.DeepEqual(m.GetAnnotations(), oldMeta.GetAnnotations())
 	case *corev1.PodTemplate:
 		return differ("Template")
