@@ -38,12 +38,12 @@ var reviewSerializer = func() runtime.NegotiatedSerializer {
 // A Reading is the API server's interpretation of a webhook response, computed with the API server's code.
 type Reading struct {
 	Allowed bool
-	// patched is the object after the patch of the response, or nil without a patch. changed reports whether it
+	// Patched is the object after the patch of the response, or nil without a patch. Changed reports whether it
 	// differs from the object that the webhook received.
 	Patched []byte
 	Changed bool
 	Denial  string
-	// failure is why the response cannot be used. final is set if the request fails under failurePolicy Ignore too.
+	// Failure is why the response cannot be used. Final is set if the request also fails under failurePolicy Ignore.
 	Failure error
 	Final   bool
 }
@@ -148,5 +148,5 @@ func (c *ObservedCall) apply(r *Reading, raw []byte, patchType admissionv1.Patch
 	r.Changed = !jsonpatch.Equal(object, r.Patched)
 }
 
-// fail records an error that fails the request under failurePolicy Ignore too.
+// fail records an error that fails the request even under failurePolicy Ignore.
 func (r *Reading) fail(err error) { r.Failure, r.Final = apierrors.NewInternalError(err), true }

@@ -38,8 +38,8 @@ type API struct {
 	client *http.Client
 }
 
-// NewAPI returns a client of the API server. The API server uses userAgent as the field manager of requests that name
-// none.
+// NewAPI returns a client of the API server. The API server uses userAgent as the field manager of requests that do
+// not name one.
 func NewAPI(config *rest.Config, userAgent string) (*API, error) {
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
@@ -67,7 +67,7 @@ type Message struct {
 	Body   []byte
 	// contentType is JSON if empty.
 	contentType string
-	// user is impersonated unless it is nil. id is the audit ID.
+	// User is impersonated unless it is nil. id is the audit ID.
 	User *authenticationv1.UserInfo
 	id   string
 }

@@ -119,7 +119,7 @@ func (l *AuditLog) take() {
 	}
 	var event auditEvent
 	if json.Unmarshal(l.line, &event) != nil {
-		return // the end of a line whose beginning was written before the file was opened
+		return // the line began before the file was opened
 	}
 	if c := l.wanted[event.AuditID]; c != nil {
 		c <- event.Annotations

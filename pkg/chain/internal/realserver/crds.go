@@ -40,7 +40,7 @@ func (d *definitions) install(ctx context.Context, crds []*apiextensionsv1.Custo
 	return nil
 }
 
-// awaitServed waits until each version is in the discovery and can be listed. The API server updates its discovery and
+// awaitServed waits until each version appears in discovery and can be listed. The API server updates discovery and
 // its handlers one after the other.
 func (d *definitions) awaitServed(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
 	for _, version := range crd.Spec.Versions {
@@ -67,7 +67,7 @@ func (d *definitions) awaitServed(ctx context.Context, crd *apiextensionsv1.Cust
 	return nil
 }
 
-// waitFor returns nil for an error that can pass, and other errors unchanged.
+// waitFor returns nil for a temporary error, and other errors unchanged.
 func waitFor(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) {
 		return nil

@@ -49,7 +49,7 @@ func (d Document) meta(key string) string {
 	return s
 }
 
-// withMeta returns a copy with other values in the metadata. A nil value removes the key.
+// withMeta returns a copy with changed values in the metadata. A nil value removes the key.
 func (d Document) withMeta(change map[string]any) Document {
 	c := maps.Clone(d)
 	m := maps.Clone(d.metadata())

@@ -95,18 +95,19 @@ func (o *observed) All() []ObservedCall {
 	return calls
 }
 
-// calledIn reports whether calls has a call of the webhook. Another call of it belongs to the next stage.
+// calledIn reports whether calls has a call of the webhook. If it does, another call of the webhook belongs to the next
+// stage.
 func calledIn(calls []ObservedCall, t *Target) bool {
 	return slices.ContainsFunc(calls, func(c ObservedCall) bool { return c.Target == t })
 }
 
-// sameStage reports whether the order of two calls can change.
+// sameStage reports whether both calls are of validating webhooks, which are called concurrently.
 func (c ObservedCall) sameStage(d ObservedCall) bool { return !c.Target.Mutating && !d.Target.Mutating }
 
 // An answerWriter records a handler's response while it is sent.
 type answerWriter struct {
 	http.ResponseWriter
-	prefix string // of the paths of the webhook at the proxy
+	prefix string // path prefix of the webhook at the proxy
 
 	status int
 	header http.Header

@@ -162,7 +162,7 @@ func (p *proxy) RealAddresses(s *metav1.Status) {
 	}
 }
 
-// Expect makes the proxy handle the calls of a request until forget is called.
+// Expect makes the proxy handle the calls of a request until Forget is called.
 func (p *proxy) Expect(id string) *observed {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -76,8 +76,8 @@ func (r *registrar) storeValidating(ctx context.Context, c *admissionregistratio
 }
 
 // registerMarkers stores a mutating and a validating configuration that show when they are enforced. The API server
-// loads configurations in the order in which they were stored, so all others are enforced by then too. The names of the
-// markers sort last, so that they do not change the indexes of other webhooks.
+// loads configurations in the order in which they were stored, so the engine's other configurations are enforced by
+// then. The names of the markers sort last, so that they do not change the indexes of other webhooks.
 func (r *registrar) registerMarkers(ctx context.Context, last string) error {
 	name := "zzz-admitkit-marker-" + r.engineID
 	for name < last && len(name) < 200 {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// FuzzTakeID adds an id to reviews with random users and objects, and checks that takeID removes exactly that.
+// FuzzTakeID adds an id to reviews with random users and objects, and checks that takeID removes exactly that id.
 func FuzzTakeID(f *testing.F) {
 	f.Add("jane", "team", "a", `{"x":"y"}`)
 	f.Add(`"chain.admitkit/request":["x"]`, "a", "b", `{"userInfo":{"extra":{"chain.admitkit/request":["other"]}}}`)

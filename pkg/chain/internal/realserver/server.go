@@ -27,7 +27,7 @@ type Server struct {
 	Foreign     []string // webhooks of the API server that belong to no engine
 }
 
-// NewServer returns a server without contacting it. The proxy runs until close.
+// NewServer starts the proxy, which runs until Close. It does not contact the API server.
 func NewServer(config *rest.Config, userAgent, id string, declared map[string]map[string]string) (*Server, error) {
 	client, err := NewAPI(config, userAgent)
 	if err != nil {
@@ -55,8 +55,8 @@ type Setup struct {
 	CRDs       []*apiextensionsv1.CustomResourceDefinition
 }
 
-// Open deletes what engines left that did not close, and creates the objects of o. It waits until the API server calls
-// the webhooks.
+// Open deletes the leftovers of engines that were not closed, and creates the objects of o. It waits until the API
+// server calls the webhooks.
 func (s *Server) Open(ctx context.Context, o Setup) (err error) {
 	if s.Foreign, err = removeStale(ctx, s.API, s.cleaner); err != nil {
 		return err

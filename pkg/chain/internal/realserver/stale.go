@@ -26,8 +26,8 @@ type List struct {
 	} `json:"items"`
 }
 
-// removeStale deletes the objects of engines whose process has ended. It returns the names of webhooks that belong to no
-// engine. An engine stores its configurations before other objects. removeStale lists them after the other objects, so
+// removeStale deletes the objects of engines whose process has ended. It returns the names of webhooks that belong to
+// no engine. An engine stores its configurations before other objects. removeStale lists the configurations last, so
 // that an engine that starts at the same time counts as alive.
 func removeStale(ctx context.Context, client *API, c *cleaner) (foreign []string, err error) {
 	created := map[string]string{} // the engine's id by the path of an object

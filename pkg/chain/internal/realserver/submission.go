@@ -39,7 +39,7 @@ type Submission struct {
 	user            authenticationv1.UserInfo // with the id in its extra
 	resource        servedResource
 	object          Document // the object to send; nil on DELETE, and if it cannot be decoded
-	Stored          Document // the object on the API server that undo deletes
+	Stored          Document // the object on the API server that Undo deletes
 	ObjectNamespace string
 	ObjectName      string
 	Differences     []string // fields of the old object that the API server stored with other values
@@ -51,7 +51,8 @@ func NewSubmission(ctx context.Context, s *Server, req Request, id string) (*Sub
 	return m, m.resolve(ctx)
 }
 
-// ChangesNothing reports whether the request can run at the same time as others for the same object.
+// ChangesNothing reports whether the request stores nothing on the API server, so that it can run at the same time as
+// others for the same object.
 func (s *Submission) ChangesNothing() bool {
 	return s.Operation == admissionv1.Connect || s.Operation == admissionv1.Create && s.DryRun && s.SubResource == ""
 }
@@ -233,8 +234,8 @@ func (s *Submission) compare(old Document) []string {
 	return paths
 }
 
-// sameIdentity returns the new object with the uid, the resourceVersion and the like of the stored object. It keeps
-// values that differ from those of the old object.
+// sameIdentity returns the new object with the fields of the stored object that only the API server sets, such as
+// uid and resourceVersion. It keeps values that differ from those of the old object.
 func sameIdentity(object, old, stored Document) Document {
 	change := map[string]any{}
 	for _, key := range setByServer {
@@ -246,7 +247,7 @@ func sameIdentity(object, old, stored Document) Document {
 	return object.withMeta(change)
 }
 
-// RecordStored records the object that a CREATE stored, so that undo deletes it.
+// RecordStored records the object that a CREATE stored, so that Undo deletes it.
 func (s *Submission) RecordStored(r *Reply) error {
 	if s.Operation != admissionv1.Create || s.SubResource != "" || s.DryRun || r.Status() != nil {
 		return nil

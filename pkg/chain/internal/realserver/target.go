@@ -17,7 +17,7 @@ type Target struct {
 	Index                  int // among all mutating or all validating webhooks, in the order of the calls
 	FailurePolicy          admissionregistrationv1.FailurePolicyType
 	handler                http.Handler // handles the calls
-	prefix                 string       // of the webhook's paths at the proxy
+	prefix                 string       // path prefix of the webhook at the proxy
 	proxied, original      string       // scheme and host of the URLs at the proxy and of the webhook; proxied includes prefix
 	host                   string       // the Host header that the API server would send to the webhook
 }
