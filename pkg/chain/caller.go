@@ -50,7 +50,7 @@ func (c *caller) begin(a admission.Attributes) {
 // NextStep begins the second step of a deletion.
 func (c *caller) NextStep() { c.recording.nextStep() }
 
-// finish records why the webhooks that were not reached were not called.
+// finish records a reason for each webhook that the request did not reach.
 func (c *caller) finish() {
 	s := c.subject
 	s.Context = context.WithoutCancel(s.Context)

@@ -8,7 +8,7 @@
 // URLs. [Connect] returns an engine that sends requests to a real API server. Webhooks are http.Handlers, or servers
 // at URLs in any language.
 //
-// [Result.Limits] lists what an engine did not do as a real API server would have done.
+// [Result.Limits] lists the differences from what a real API server would have done.
 package chain
 
 import (
@@ -47,8 +47,8 @@ type Request struct {
 	// Resource and SubResource are the resource in the request path.
 	Resource    metav1.GroupVersionResource
 	SubResource string
-	// Namespace and Name are those of the object. They may be empty if the object has them, and
-	// are needed on CONNECT.
+	// Namespace and Name are those of the object. They may be empty if the object has them. CONNECT
+	// requires them.
 	Namespace, Name string
 	// Object is the JSON of the new object, with apiVersion and kind. It is nil on DELETE. On
 	// CONNECT it is the options object, such as a PodExecOptions.
@@ -81,8 +81,7 @@ type Result struct {
 	// Passes is how often the API server ran the whole admission: more than once if another
 	// request changed the stored object meanwhile. Calls has the calls of all passes.
 	Passes int
-	// Limits are the things that the engine did not do as a real API server would have done with
-	// this request.
+	// Limits lists the differences from what a real API server would have done with this request.
 	Limits []Limit
 }
 

@@ -58,7 +58,7 @@ func (w Webhooks) completed() (configurations, error) {
 	return all, nil
 }
 
-// unused returns an error for each handler whose name no webhook has.
+// unused returns an error for each handler without a webhook of that name.
 func (w Webhooks) unused() field.ErrorList {
 	names := map[string]bool{}
 	for _, c := range w.Mutating {

@@ -19,7 +19,7 @@ func TestConfigurationsAreValidated(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		edit func(*hook)
-		text string // of the error, or empty
+		text string // part of the error, or empty
 	}{
 		{"fine", func(*hook) {}, ""},
 		{"no rules", func(h *hook) { h.Rules = nil }, ""},
@@ -137,7 +137,7 @@ func TestLimits(t *testing.T) {
 		name string
 		req  chain.Request
 		edit func(*admissionregistrationv1.ValidatingWebhook)
-		want []string // parts, in order
+		want []string // parts of the limits, in order
 	}{
 		{"pod", createPod("web"), nil, []string{"The defaults of Pod are not set", "Only the metadata of Pod is validated", "ServiceAccount"}},
 		{"service", chain.Request{Operation: "CREATE", Resource: metav1.GroupVersionResource{Version: "v1", Resource: "services"},

@@ -47,7 +47,7 @@ func testAddresses(t *testing.T, c control) {
 		})
 	}
 	byURL := httptest.NewUnstartedServer(handler("url"))
-	byURL.Config.ErrorLog = log.New(io.Discard, "", 0) // one webhook does not trust it
+	byURL.Config.ErrorLog = log.New(io.Discard, "", 0) // the API server rejects its certificate for one webhook
 	byURL.StartTLS()
 	defer byURL.Close()
 	ca, err := devcert.NewCA()

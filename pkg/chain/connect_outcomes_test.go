@@ -78,7 +78,7 @@ var failingAnswers = []struct {
 	handler http.HandlerFunc
 	message string
 	status  int
-	always  bool // whatever the failurePolicy
+	always  bool // the request fails under any failurePolicy
 }{
 	{"500", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "broken", http.StatusInternalServerError) },
 		"failed to call webhook: an error on the server", 500, false},

@@ -65,7 +65,7 @@ func (a *serverAdmission) finalObject(r *realserver.Reply, calls []realserver.Ob
 	return last.Object()
 }
 
-// connected reports whether a CONNECT passed admission. Then it fails, because there is no server to connect to.
+// connected reports whether a CONNECT passed admission. It fails after that, because there is no server to connect to.
 func connected(s *metav1.Status, code int) bool {
 	if s == nil {
 		return true
@@ -84,15 +84,16 @@ func connected(s *metav1.Status, code int) bool {
 	return false
 }
 
-// calls returns the observed calls, each with its round, and the number of rounds.
+// calls returns the observed calls, each with its round, and the number of passes.
 func (a *serverAdmission) calls(observed []realserver.ObservedCall) ([]Call, int) {
 	var calls []Call
 	rounds := map[*realserver.Target]int{}
 	passes, validated, matching := 1, false, 0
 	for i := range observed {
 		o := &observed[i]
-		// A webhook is called at most once a round, and not again after validation: then the
-		// whole admission began anew. There is no second round without an object.
+		// A webhook is called at most once a round, and not again after validation. Otherwise, the
+		// API server has begun the whole admission again. Without an object there is no second
+		// round.
 		again := o.Target.Mutating && (validated || rounds[o.Target] == 2 || rounds[o.Target] == 1 && o.Object() == nil)
 		if !o.Target.Mutating && rounds[o.Target] == 1 {
 			again = true
@@ -148,8 +149,8 @@ func effectOf(c *realserver.ObservedCall, r realserver.Reading) Effect {
 	return Allowed
 }
 
-// blameLast sets the failure of the last call, if only the API server's types can show it: the
-// patch produces an object that cannot be decoded. No webhook is called after that.
+// blameLast sets the failure of the last call if only the API server can detect it: the patch
+// produces an object that cannot be decoded. No webhook is called after that.
 func blameLast(r *Result) {
 	if r.Rejection == nil || len(r.Calls) == 0 || r.Rejection.Code != http.StatusInternalServerError {
 		return

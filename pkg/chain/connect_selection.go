@@ -31,13 +31,13 @@ type serverAdmission struct {
 	limits    []Limit
 }
 
-// limit records something that the engine did not do as a real API server would have done.
+// limit records a difference from a request without the engine.
 func (a *serverAdmission) limit(code LimitCode, format string, args ...any) {
 	a.limits = append(a.limits, Limit{code, fmt.Sprintf(format, args...)})
 }
 
 // newExplainer returns an engine in this process that explains why webhooks are not called, because the API server
-// does not. It admits no requests.
+// gives no reasons. It admits no requests.
 func newExplainer(client *realserver.API, w Webhooks, crds []*apiextensionsv1.CustomResourceDefinition) (*Chain, error) {
 	return New(w, Options{CRDs: crds, Authorizer: authorizer.AuthorizerFunc(serverAuthorizer{client}.authorize)})
 }
@@ -94,7 +94,7 @@ func (a *serverAdmission) decide(ctx context.Context, result *Result, calls []re
 	x := a.explainer
 	req := Request(a.Request)
 	req.Namespace = a.ObjectNamespace
-	if a.Operation != admissionv1.Create { // else it may have been given one since
+	if a.Operation != admissionv1.Create { // a CREATE may have received its name later
 		req.Name = a.ObjectName
 	}
 	req.User = withGroups(a.User)
@@ -128,7 +128,7 @@ func (a *serverAdmission) decide(ctx context.Context, result *Result, calls []re
 	return nil
 }
 
-// tell sets a reason, unless the result has a more certain one.
+// tell sets the reason and the detail. It changes nothing if the predicates and the call disagree.
 func (v *Selection) tell(why reason, result *Result) {
 	switch {
 	case why.decision != Matches && !v.Called:
@@ -160,7 +160,7 @@ func (a *serverAdmission) asSeenBy(t *realserver.Target, result *Result, calls [
 		}
 	}
 	if object, err := a.explainer.objects.DecodeAsSent(patched); patched != nil && err == nil && isBuiltIn(object) == a.builtIn {
-		return object, nil // else the API server could not make anything of the patch either
+		return object, nil // otherwise the API server cannot use the patch either
 	}
 	if raw == nil {
 		return nil, nil
@@ -181,7 +181,7 @@ func converted(review []byte) bool {
 			RequestKind any `json:"requestKind"`
 		} `json:"request"`
 	}
-	_ = json.Unmarshal(review, &kinds) // written by the API server
+	_ = json.Unmarshal(review, &kinds) // the API server writes valid JSON
 	return !realserver.EqualValue(kinds.Request.Kind, kinds.Request.RequestKind)
 }
 
@@ -203,7 +203,7 @@ func (a *serverAdmission) knowNamespace(ctx context.Context) (letGo func(), err 
 	return a.explainer.known.Hold(&ns), nil
 }
 
-// withGroups adds the group that the API server adds.
+// withGroups adds the group of all authenticated users, as the API server does.
 func withGroups(user authenticationv1.UserInfo) authenticationv1.UserInfo {
 	const all = "system:authenticated"
 	if user.Username != "" && !slices.Contains(user.Groups, all) {

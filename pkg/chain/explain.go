@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An Explanation lists the webhooks that an API server would call for a request, and why. No webhook is called: the
-// explanation assumes that each one allows the request and changes nothing.
+// An Explanation says for each webhook whether an API server would call it for a request, and why. No webhook is
+// called: the explanation assumes that each one allows the request and changes nothing.
 type Explanation struct {
 	// Webhooks are in the order in which the API server calls them, mutating webhooks first.
 	Webhooks []Explained
@@ -30,8 +30,8 @@ type Explained struct {
 	// Index is the webhook's index among all mutating or all validating webhooks.
 	Index int
 	// Predicates are the conditions for calling the webhook, in the API server's order. The API
-	// server stops at the first that fails. This list has the others too, but matchConditions
-	// only if a rule matches.
+	// server stops at the first that fails. Predicates also has the ones after it, but
+	// matchConditions only if a rule matches.
 	Predicates []Predicate
 	// Kind and Resource are the ones that the webhook would receive. Under matchPolicy Equivalent
 	// their version can differ from the request's. They are empty if no rule matches.

@@ -19,7 +19,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
 )
 
-// explain evaluates all predicates. decide stops at the first one that decides.
+// explain evaluates all predicates. Unlike decide, it does not stop at the deciding one.
 func (p *predicates) explain(ctx context.Context, h *inprocess.Hook, a admission.Attributes, o inprocess.Interfaces) Explained {
 	e := Explained{Configuration: h.Configuration, Webhook: h.GetName(), Mutating: h.Mutating, Index: h.Index}
 	e.Predicates = append(e.Predicates, exempt(a), p.explainNamespace(h, a), p.explainObject(h, a))
@@ -52,7 +52,7 @@ func answerOf(holds bool) PredicateResult {
 func (p *predicates) explainNamespace(h *inprocess.Hook, a admission.Attributes) Predicate {
 	matches, err := p.namespaces.MatchNamespaceSelector(h, a)
 	e := Predicate{Reason: ByNamespaceSelector, Result: answerOf(matches)}
-	selector, _ := h.GetParsedNamespaceSelector() // the match has the same error
+	selector, _ := h.GetParsedNamespaceSelector() // MatchNamespaceSelector returns the same error
 	switch {
 	case err != nil:
 		e.Result, e.Detail = Errs, err.Error()
@@ -74,7 +74,7 @@ func (p *predicates) explainNamespace(h *inprocess.Hook, a admission.Attributes)
 func (p *predicates) explainObject(h *inprocess.Hook, a admission.Attributes) Predicate {
 	matches, err := p.objects.MatchObjectSelector(h, a)
 	e := Predicate{Reason: ByObjectSelector, Result: answerOf(matches)}
-	selector, _ := h.GetParsedObjectSelector() // the match has the same error
+	selector, _ := h.GetParsedObjectSelector() // MatchObjectSelector returns the same error
 	switch {
 	case err != nil:
 		e.Result, e.Detail = Errs, err.Error()
@@ -86,8 +86,8 @@ func (p *predicates) explainObject(h *inprocess.Hook, a admission.Attributes) Pr
 	return e
 }
 
-// objectLabelsText describes the labels of the object. It describes the old object if only that one matches, or if there is
-// no new object.
+// objectLabelsText describes the labels of the object. It describes the old object if only the old object matches, or
+// if there is no new object.
 func objectLabelsText(selector labels.Selector, object, old runtime.Object) string {
 	of, ok := labelsOf(object)
 	ofOld, okOld := labelsOf(old)

@@ -47,7 +47,7 @@ func TestAnswers(t *testing.T) {
 		answer     http.Handler
 		mutating   string
 		validating string
-		text       string // a part of the rejection's message, where it is rejected
+		text       string // a part of the message, if the request is rejected
 	}{
 		{"allowed", raw(200, v1(`{"uid":"UID","allowed":true}`)), allow, allow, ""},
 		{"status 206", raw(206, v1(`{"uid":"UID","allowed":true}`)), allow, allow, ""},
@@ -200,7 +200,7 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// Retries and redirects of one call are one Call.
+// A call with its retries and redirects is one Call.
 func TestRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0

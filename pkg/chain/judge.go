@@ -12,8 +12,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
 )
 
-// judge sets the effect of each call. The audit annotations say which calls failed open. Another failure is the cause of
-// err, with which the run ended.
+// judge sets the effect of each call. The audit annotations say which calls failed open. Any other failed call is the
+// cause of err, the error that ended the run.
 func judge(calls []*call, validatingFailedOpen bool, err error, realHosts *strings.Replacer) {
 	for i, c := range calls {
 		c.Effect = Allowed

@@ -26,7 +26,7 @@ type limited struct {
 	engine *engine
 }
 
-// limitsOf returns what the engine did not do for a request as a real API server would have done.
+// limitsOf returns the differences from what a real API server would have done with a request.
 func limitsOf(e *engine, c *caller) []Limit {
 	r := limited{c.subject.DecodedRequest, e}
 	var limits []Limit

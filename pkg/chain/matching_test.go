@@ -43,9 +43,9 @@ func TestMatching(t *testing.T) {
 		req      chain.Request
 		options  chain.Options
 		decision chain.Reason
-		detail   string // a part of it
+		detail   string // a part of the detail
 		code     int32  // of the rejection, or 0
-		message  string // a part of it
+		message  string // a part of the rejection's message
 	}{
 		{name: "create", req: createPod("web"), decision: chain.Matches, detail: "rules[0] is for CREATE of v1 pods"},
 		{name: "update", req: update, decision: chain.Matches},

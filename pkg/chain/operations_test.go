@@ -79,7 +79,7 @@ func TestWhatIsSent(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		req  chain.Request
-		want map[string]string // m.path or v.path to JSON; both without a prefix
+		want map[string]string // JSON by path; a prefix m. or v. restricts it to one webhook
 	}{
 		{"create", chain.Request{Operation: admissionv1.Create, Resource: pods, FieldManager: "me",
 			Object: []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","uid":"u","creationTimestamp":"2026-01-01T00:00:00Z"},"spec":{"containers":null}}`)},

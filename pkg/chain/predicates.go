@@ -91,7 +91,7 @@ func (p *predicates) decide(ctx context.Context, h *inprocess.Hook, a admission.
 // receives.
 type ruleMatch struct {
 	rule       int
-	attributes admission.Attributes // with resource
+	attributes admission.Attributes // with the resource that the webhook receives
 	kind       schema.GroupVersionKind
 	resource   schema.GroupVersionResource
 	equivalent bool // the resource is not the request's own
@@ -168,7 +168,7 @@ type selector struct {
 	list                 []selected // in the order of the hooks
 }
 
-// selectMutating decides about the first count mutating webhooks, unless it was done before.
+// selectMutating decides about the first count mutating webhooks, except those already decided.
 func (s *selector) selectMutating(count int) {
 	for len(s.list) < count {
 		s.add(s.mutating[len(s.list)])

@@ -23,7 +23,7 @@ type call struct {
 	hook  *inprocess.Hook
 	step  int // 1 in the second step of a deletion
 	start time.Time
-	err   error // of the transport, in the last attempt
+	err   error // transport error of the last attempt
 	// patched means that the API server applied the patch of the response.
 	patched, failedOpen bool
 }
@@ -82,7 +82,8 @@ func (r *recording) nextStep() {
 	r.step = 1
 }
 
-// annotate records an annotation if its key is new, as the audit event does. Some annotations tell how a call ended.
+// annotate records an annotation if its key is new, as the audit event does. Some annotations also report how a call
+// ended.
 func (r *recording) annotate(key, value string, level auditinternal.Level) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

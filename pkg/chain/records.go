@@ -90,7 +90,7 @@ const (
 	Matches Reason = "Matches"
 )
 
-// A Limit is one thing that the engine did not do as a real API server would have done.
+// A Limit is one difference from what a real API server would have done.
 type Limit struct {
 	Code LimitCode
 	// Message describes the limit in a sentence.

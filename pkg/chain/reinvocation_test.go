@@ -19,7 +19,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// inTree is an in-tree plugin that sets a label to the number of its call, in the first calls.
+// inTree is an in-tree plugin that changes a label in its first calls.
 type inTree struct {
 	changes int32
 	calls   atomic.Int32

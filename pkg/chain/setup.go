@@ -32,7 +32,7 @@ import (
 
 // An engine has what all runs of a [Chain] share.
 type engine struct {
-	options              Options // with an authorizer
+	options              Options // with an Authorizer that is not nil
 	mutating, validating []*inprocess.Hook
 	admission            chained
 	objects              *inprocess.Objects

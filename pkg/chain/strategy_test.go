@@ -35,7 +35,7 @@ func TestStrategies(t *testing.T) {
 	const template = `"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}`
 	for _, test := range []struct {
 		resource, object, old string
-		want                  map[string]string // at a path: JSON
+		want                  map[string]string // JSON by path
 	}{
 		{
 			"v1 pods", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"1","memory":"1Gi"},"requests":{"cpu":"1","memory":"1Gi"}}}]},"status":{"phase":"Failed"}}`, "",
