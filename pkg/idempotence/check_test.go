@@ -58,7 +58,7 @@ func TestReplayLine(t *testing.T) {
 		if !strings.Contains(line, command) {
 			t.Fatalf("line %q, want one with %q", line, command)
 		}
-		// Run the test binary, as go test would, but without building it again.
+		// This runs the test binary as go test would, without building it again.
 		script := strings.Replace(line, command, " "+textutil.ShellQuote(self)+" -test.run ", 1)
 		out, err := exec.CommandContext(t.Context(), "sh", "-c", script).CombinedOutput()
 		if err == nil || strings.Count(string(out), "FAILS") != 1 || !strings.Contains(string(out), "("+law+")\n") {

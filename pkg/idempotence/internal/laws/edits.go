@@ -73,8 +73,8 @@ func (l afterEdits) deniedLater(c *Case, x *objects.Object, first, second *sessi
 	return l.Finding(c, DeniedLater, "the webhook denies an edit by another party after the first call, but allows it before: "+second.Message, first, second)
 }
 
-// accumulates compares the number of parts with that of an object that was edited before the first call. An edit of the
-// webhook's own parts has no effect on that object.
+// accumulates returns a finding if the object has more parts than after the same edit before the first call. There, an
+// edit of the webhook's own parts has no effect.
 func (l afterEdits) accumulates(c *Case, x *objects.Object, first, second *session.Outcome) *Finding {
 	fresh := first
 	if early, ok := l.Edited(x, c.Edits); ok {
