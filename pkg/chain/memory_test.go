@@ -30,7 +30,7 @@ func twoHooks(t *testing.T, options ...chain.Options) *chain.Chain {
 	}, options...)
 }
 
-// Results belong to the caller: later requests do not change them, and changing one does not affect later results.
+// Results belong to the caller: later requests do not change them, and a change to one does not affect later results.
 func TestResultsAreNotShared(t *testing.T) {
 	c := twoHooks(t)
 	text := func(r *chain.Result) string {

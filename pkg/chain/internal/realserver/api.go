@@ -175,7 +175,7 @@ func (a *API) Get(ctx context.Context, path string, out any) error {
 	return a.Do(ctx, Message{Method: http.MethodGet, Path: path}, out)
 }
 
-// Write sends in and decodes the stored object into it.
+// Write sends in. It decodes the stored object from the response into in.
 func (a *API) Write(ctx context.Context, method, path string, in any) error {
 	body, err := json.Marshal(in)
 	if err != nil {

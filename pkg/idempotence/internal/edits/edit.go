@@ -16,7 +16,7 @@ type Edit struct {
 	Path Path     `json:"path"`
 	// Value is put at the path or inserted into the list there.
 	Value any `json:"value,omitempty"`
-	// Front inserts an element before the others.
+	// Front inserts an element at the start of its list.
 	Front bool `json:"front,omitempty"`
 }
 

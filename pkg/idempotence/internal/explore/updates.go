@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// The first updatedObjects objects are also updated, and after them every oneOfUpdated-th.
+// The first updatedObjects objects are also updated, and then one in every oneOfUpdated objects.
 const updatedObjects, oneOfUpdated = 6, 8
 
 // Bounds for the cases of one update. The creation has covered many of them already.
