@@ -110,7 +110,7 @@ func TestBrokenConnectionIsRepeatedOnce(t *testing.T) {
 		says   string
 	}{
 		{"two, which a cable may do", func(call int64) bool { return call == 50 || call == 100 }, false, "note: 2 calls had to be repeated, because the connection broke\npasses: "},
-		{"one in seven, each of which would be an error for a user", func(call int64) bool { return call%7 == 0 }, false, "had to be repeated, because the server broke the connection: the API server repeats none"},
+		{"one in seven, each of which would be an error for a user", func(call int64) bool { return call%7 == 0 }, false, "had to be repeated, because the server broke the connection: the API server does not repeat a call"},
 		{"all from the tenth on", func(call int64) bool { return call > 10 }, true, "had to be repeated, because the connection broke: see "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -137,15 +137,15 @@ func TestBrokenConnectionIsRepeatedOnce(t *testing.T) {
 // The cause of a finding names how the server failed, so that the author knows where to look.
 func TestCauseNamesTheServersFailure(t *testing.T) {
 	for _, tt := range []struct {
-		name        string
-		fail        func(w http.ResponseWriter)
-		cause, note string
+		name             string
+		fail             func(w http.ResponseWriter)
+		cause, note, fix string
 	}{
-		{"a panic", func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, "The server closed the connection without a response, which usually means that its handler panicked: ", ", because the connection broke: see own output (L2)"},
-		{"an error", func(w http.ResponseWriter) { http.Error(w, "KeyError", http.StatusInternalServerError) }, "The server answered with HTTP 500, which usually means that its handler returned an error or panicked", ""},
-		{"a proxy", func(w http.ResponseWriter) { http.Error(w, "no upstream", http.StatusBadGateway) }, "HTTP 502 usually comes from a proxy in front of the webhook", ""},
-		{"too many calls", func(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) }, "HTTP 503 usually comes from a proxy in front of the webhook", ""},
-		{"none of these", func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotImplemented) }, explain(L2, "fails").cause, ""},
+		{"a panic", func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, "The server closed the connection without a response, which usually means that its handler panicked: ", ", because the connection broke: see own output (L2)", " Recover from panics, so that the answer says what failed."},
+		{"an error", func(w http.ResponseWriter) { http.Error(w, "KeyError", http.StatusInternalServerError) }, "The server answered with HTTP 500, which usually means that its handler returned an error or panicked", "", "returns webhook.Deny for that."},
+		{"a proxy", func(w http.ResponseWriter) { http.Error(w, "no upstream", http.StatusBadGateway) }, "HTTP 502 usually comes from a proxy in front of the webhook", "", ""},
+		{"too many calls", func(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) }, "HTTP 503 usually comes from a proxy in front of the webhook", "", ""},
+		{"none of these", func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotImplemented) }, explain(L2, "fails").cause, "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			registration, handler := marking()
@@ -161,8 +161,8 @@ func TestCauseNamesTheServersFailure(t *testing.T) {
 			t.Cleanup(server.Close)
 			without := slices.DeleteFunc(slices.Clone(Laws), func(law Law) bool { return law == L2 })
 			report, err := Run(t.Context(), URL(registration, server.Client(), server.URL), Options{Objects: 4, Without: without})
-			if err != nil || len(report.Findings) != 1 || !strings.HasPrefix(report.Findings[0].Cause, tt.cause) {
-				t.Fatalf("no finding with the cause %q: %v\n%s", tt.cause, err, text(report))
+			if err != nil || len(report.Findings) != 1 || !strings.HasPrefix(report.Findings[0].Cause, tt.cause) || !strings.HasSuffix(report.Findings[0].Fix, tt.fix) {
+				t.Fatalf("no finding with the cause %q and the fix %q: %v\n%s", tt.cause, tt.fix, err, text(report))
 			}
 			if last := report.Texts(report.Notes); !strings.HasSuffix(last, tt.note) || tt.note == "" && last != "" {
 				t.Errorf("notes %q, want %q", last, tt.note)

@@ -185,7 +185,7 @@ var lawL5 = description{
 
 var lawL6 = description{
 	name:      "updates",
-	statement: "an update of an older object, a deletion, and the same manifest again are not blocked or changed",
+	statement: "the webhook blocks or changes no update of an older object, no deletion, and no repeated apply of a manifest",
 	explanation: explanation{
 		requests: []string{"the object", "the manifest applied again"},
 		from:     "as it was stored", to: "with the manifest applied again",

@@ -70,7 +70,8 @@ func howItFailed(outcomes []*session.Outcome) (sign, fix string) {
 			case a.Exchange.Status >= http.StatusBadGateway && a.Exchange.Status <= http.StatusGatewayTimeout:
 				return fmt.Sprintf("HTTP %d usually comes from a proxy in front of the webhook, or from an overloaded server: look there first. ", a.Exchange.Status), ""
 			case a.Exchange.Status == http.StatusInternalServerError:
-				return fmt.Sprintf("The server answered with HTTP %d, which usually means that its handler returned an error or panicked: its log says which. ", a.Exchange.Status), ""
+				return fmt.Sprintf("The server answered with HTTP %d, which usually means that its handler returned an error or panicked: its log says which. ", a.Exchange.Status),
+					" If the error means that the object is not allowed, deny the request: a hook of admitkit returns webhook.Deny for that."
 			}
 		}
 	}

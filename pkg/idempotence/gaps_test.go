@@ -49,7 +49,7 @@ func TestTimeGaps(t *testing.T) {
 		t.Errorf("%v, the case alone:\n%s", err, text(again))
 	}
 	without, err := Run(t.Context(), stamped(today), Options{Replay: file})
-	if err != nil || len(without.Findings) != 0 || !strings.Contains(text(without), "it was found with Options.TimeGaps") {
+	if err != nil || len(without.Findings) != 0 || !strings.Contains(text(without), "the case needs Options.TimeGaps") {
 		t.Errorf("%v, the case without time gaps:\n%s", err, text(without))
 	}
 }
@@ -82,8 +82,8 @@ func TestTimeGapsThatCannotBe(t *testing.T) {
 		want    string
 	}{
 		"not in a test":       {stamped(today), Options{}, internals{}, "needs idempotence.Check"},
-		"not in this process": {url, Options{}, inBubble(t), "not in this process"},
-		"with an API server":  {stamped(today), Options{APIServer: &rest.Config{Host: "https://127.0.0.1:1"}}, inBubble(t), "TimeGaps and APIServer do not go together"},
+		"not in this process": {url, Options{}, inBubble(t), "does not run in this process"},
+		"with an API server":  {stamped(today), Options{APIServer: &rest.Config{Host: "https://127.0.0.1:1"}}, inBubble(t), "TimeGaps cannot be combined with APIServer"},
 	} {
 		c.opts.TimeGaps = DefaultTimeGaps()
 		if _, err := runWith(t.Context(), c.subject, c.opts, c.in); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -273,14 +273,14 @@ func (o *options) checkGaps(subject Subject) error {
 		return nil
 	}
 	if o.server != nil { // its connection was opened outside of the bubble and must not be used inside
-		return errors.New("TimeGaps and APIServer do not go together: use a test for each")
+		return errors.New("TimeGaps cannot be combined with APIServer: use a separate test for each")
 	}
 	if o.bubble == nil {
 		return errors.New("TimeGaps needs idempotence.Check with a *testing.T")
 	}
 	for _, w := range subject.webhooks {
 		if !w.InProcess {
-			return fmt.Errorf("TimeGaps: webhook %q is not in this process, and its clock goes on as ever", w.Name)
+			return fmt.Errorf("TimeGaps: webhook %q does not run in this process, so the test cannot advance its clock", w.Name)
 		}
 	}
 	return nil

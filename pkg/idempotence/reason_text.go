@@ -19,12 +19,12 @@ var optionHints = Hints{
 	ReasonUnknownHost:          "this machine does not know the name: a Service has a name only inside its cluster",
 	ReasonCertificateName:      "use one of the names in the certificate, or set ServerName in the client's tls.Config",
 	ReasonCertificateInvalid:   "check the dates and the key usages of the certificate",
-	ReasonCertificateUntrusted: "pass URL a client with the caBundle as RootCAs in its tls.Config",
+	ReasonCertificateUntrusted: "give URL an HTTP client whose tls.Config has the caBundle as RootCAs",
 	ReasonNotTLS:               "the server does not speak TLS: check the port, or use http://",
 	ReasonHandshakeEnded:       "the server ended the TLS handshake: it may want a client certificate",
 	ReasonConnectionRefused:    "nothing listens there: check that the server runs, and the port",
 	ReasonNoConnection:         "there is no connection: check the address and the network",
-	ReasonWrongPath:            "check that the path is the webhook's",
+	ReasonWrongPath:            "check the path of the URL",
 	ReasonSamplesNeeded:        "add objects that it changes to Options.Samples, or explain in Options.AllowInconclusive why there are none",
 	ReasonBudgetSpent:          "raise Options.Budget, or lower Options.Objects",
 	ReasonEffectsUnwatched:     "set Options.Observe to watch it",
@@ -95,23 +95,23 @@ func (r Reason) ofLaw(hint string) string {
 	case ReasonNoUpdateRule:
 		return "the rules have no UPDATE"
 	case ReasonNoDryRun:
-		return "with these sideEffects, the API server rejects dry runs without calling the webhook"
+		return "because of sideEffects, the API server rejects dry runs without calling the webhook"
 	case ReasonNothingToEdit:
 		return "the webhook adds nothing that another party could edit"
 	case ReasonNothingToAdd:
-		return "another party can add nothing to these objects"
+		return "these objects have nothing that another party could add to"
 	case ReasonNoParts:
-		return "the webhook adds no parts that could be there already"
+		return "the webhook adds no parts that an object could already have"
 	case ReasonNoPlaceForField:
-		return "a new field has no place in these objects"
+		return "these objects have no place for an unknown field"
 	case ReasonNoOtherWebhook:
 		return "there is no other webhook"
 	case ReasonEffectsUnwatched:
-		return "the answers agree; what the webhook writes elsewhere is unknown: " + hint
+		return "the answers agree; effects outside of the object were not observed: " + hint
 	case ReasonImpure:
 		return "not checked, because the webhook is impure"
 	case ReasonRunEnded:
-		return "the run ended before"
+		return "the run ended before the law was decided"
 	case ReasonNoValidObject:
 		return strings.TrimSuffix("the API server would accept none of the generated objects: "+r.Detail, ": ")
 	case ReasonNotCalled:
@@ -155,7 +155,7 @@ func (r Reason) ofRun(all Hints, hint string) string {
 	case ReasonCaseNotTried:
 		return fmt.Sprintf("the stored case %s cannot be checked: %s", r.File, r.because(all))
 	case ReasonBrokenConnections:
-		return fmt.Sprintf("%d of %s had to be repeated, because the server broke the connection: the API server repeats none, and with failurePolicy Fail each of them is an error for a user",
+		return fmt.Sprintf("%d of %s had to be repeated, because the server broke the connection: the API server does not repeat a call, so with failurePolicy Fail each broken connection is an error for a user",
 			r.Count, textutil.Count(r.Of, "call"))
 	}
 	return ""
@@ -169,13 +169,13 @@ func (r Reason) ofStoredCase(all Hints, hint string) string {
 	case ReasonObjectRefused:
 		return "the API server no longer accepts its object: " + hint
 	case ReasonRivalMissing:
-		return fmt.Sprintf("there is no longer a webhook %q beside this one: %s", r.Webhook, hint)
+		return fmt.Sprintf("this run has no rival webhook %q: %s", r.Webhook, hint)
 	case ReasonTimeGapsMissing:
-		return "it was found with Options.TimeGaps: " + hint
+		return "the case needs Options.TimeGaps: " + hint
 	case ReasonLawNotApplied:
 		return fmt.Sprintf("%s no longer applies: %s: %s", r.Law.Title(), r.because(all), hint)
 	case ReasonEditGone:
-		return "what it edits is no longer there, or the webhook is not called for it"
+		return "the field that the case edits no longer exists, or the webhook is not called for the object"
 	}
 	return ""
 }

@@ -26,8 +26,8 @@ func TestFindingNamesWhoNeverSettles(t *testing.T) {
 		says, difference string
 		calls            int
 	}{
-		{"the webhook alone", grows, marked, "the webhook changes the object in each call forever, while another", "data", 2}, // one without calls,
-		{"the other alone", marked, grows, "another webhook, \"rival.example.com\", changes the object in each call forever, while this one", "data", 4},
+		{"the webhook alone", grows, marked, "the webhook changes the object in every call, but the webhook", "data", 2}, // one without calls,
+		{"the other alone", marked, grows, "the webhook \"rival.example.com\" changes the object in every call, but this one", "data", 4},
 		{"both", flips("a"), flips("b"), "change the object in turns forever", "data", 4},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -159,7 +159,7 @@ type beginning struct {
 var beginnings = func() []beginning {
 	all := []beginning{
 		{L2, FailureServerError, "without a response, the other laws cannot be checked"},
-		{L3, "", "while results vary, the other laws can hardly be checked"},
+		{L3, "", "while results vary, most other laws cannot be checked"},
 		{L8, "", "while a response cannot be read, the other laws fail too"},
 		{L10, "", "the other laws are about the patched object"},
 		{L1, "", "the other laws are about more than a second call"},

@@ -250,7 +250,7 @@ func TestUncheckedStoredCaseIsIncomplete(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const todo = `there is no longer a webhook "of-yesterday.example.com" beside this one: add it to Options.Rivals, or delete the file`
+	const todo = `this run has no rival webhook "of-yesterday.example.com": add it to Options.Rivals, or delete the file`
 	report := runCase(t, c, Options{Objects: 2, Store: filepath.Dir(dir), Without: []Law{L12}})
 	if strings.Contains(report.Texts(report.Incomplete), todo) {
 		t.Errorf("without the law it does not matter: %s", report.Incomplete)

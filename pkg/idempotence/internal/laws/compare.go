@@ -47,7 +47,7 @@ func (t *Trial) sameAs(c *Case, plain, other *session.Outcome, what string) *Fin
 		return nil
 	}
 	if changes := t.differences(c.Law, plain.After, other.After); len(changes) > 0 {
-		return t.Finding(c, Differs, what+" makes another object: "+summary(changes), plain, other)
+		return t.Finding(c, Differs, what+" gets a different result: "+summary(changes), plain, other)
 	}
 	return nil
 }

@@ -89,7 +89,7 @@ func (l afterEdits) accumulates(c *Case, x *objects.Object, first, second *sessi
 		return nil
 	}
 	if n, want := parts(second.After.Doc), parts(fresh.After.Doc); n > want {
-		return l.Finding(c, Accumulates, fmt.Sprintf("after an edit by another party there are %d containers and volumes, where there would be %d had the edit come first", n, want), first, second)
+		return l.Finding(c, Accumulates, fmt.Sprintf("after an edit by another party there are %d containers and volumes, but only %d if the edit comes before the first call", n, want), first, second)
 	}
 	return nil
 }

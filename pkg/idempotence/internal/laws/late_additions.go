@@ -45,9 +45,9 @@ func (l lateAdditions) check(c *Case) *Finding {
 	}
 	switch {
 	case late.OK() != fresh.OK() && (late.FaultOf == session.NoDecision || fresh.FaultOf == session.NoDecision):
-		return l.Finding(c, ServerError, fmt.Sprintf("the webhook's decision is %s when the addition comes between two calls, and %s when it was there before", described(late), described(fresh)), first, late, start)
+		return l.Finding(c, ServerError, fmt.Sprintf("the request is %s when the addition comes between two calls, and %s when it comes before the first call", described(late), described(fresh)), first, late, start)
 	case late.OK() != fresh.OK():
-		return l.Finding(c, DecidesDifferently, fmt.Sprintf("the object is %s when the addition comes between two calls, and %s when it was there before", described(late), described(fresh)), first, late)
+		return l.Finding(c, DecidesDifferently, fmt.Sprintf("the object is %s when the addition comes between two calls, and %s when it comes before the first call", described(late), described(fresh)), first, late)
 	case !late.OK():
 		return nil
 	}

@@ -99,7 +99,7 @@ func (l pure) sameAnswer(c *Case, first, again *session.Outcome, how string) *Fi
 		return nil
 	}
 	if changes := l.differences(c.Law, first.After, again.After); len(changes) > 0 {
-		return l.Finding(c, Varies, fmt.Sprintf("the same request, %s, makes another object: %s", how, summary(changes)), first, again)
+		return l.Finding(c, Varies, fmt.Sprintf("the same request, %s, gets a different result: %s", how, summary(changes)), first, again)
 	}
 	return nil
 }

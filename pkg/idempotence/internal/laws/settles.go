@@ -24,13 +24,13 @@ func (l settles) check(c *Case) *Finding {
 		return nil
 	}
 	i, changes := l.lastMove(c.Law, history)
-	who := fmt.Sprintf("the webhook and another, %q, change the object in turns forever", c.Rival)
+	who := fmt.Sprintf("the webhook and the webhook %q change the object in turns forever", c.Rival)
 	switch {
 	case l.moves(c.Law, history, i-1):
 	case i%2 == 0:
-		who = fmt.Sprintf("the webhook changes the object in each call forever, while another, %q, does not", c.Rival)
+		who = fmt.Sprintf("the webhook changes the object in every call, but the webhook %q does not", c.Rival)
 	default:
-		who = fmt.Sprintf("another webhook, %q, changes the object in each call forever, while this one does not", c.Rival)
+		who = fmt.Sprintf("the webhook %q changes the object in every call, but this one does not", c.Rival)
 	}
 	shown := history[:3+i%2]
 	if !l.moves(c.Law, shown, len(shown)-1) {

@@ -71,7 +71,7 @@ func (d *definition) takeIn(raw []byte) (*Object, error) {
 	}
 	u := &unstructured.Unstructured{Object: fields}
 	if got := u.GroupVersionKind(); got != d.version.Kind {
-		return nil, fmt.Errorf("it is a %s, and no %s", got, d.version.Kind)
+		return nil, fmt.Errorf("the object is a %s, not a %s", got, d.version.Kind)
 	}
 	if _, err := d.resource.Coerce(u, false); err != nil {
 		return nil, err

@@ -70,7 +70,7 @@ func (t *Memory) Patch(operations jsonpatch.Patch, patch, doc []byte) ([]byte, e
 func ApplyPatch(operations jsonpatch.Patch, doc []byte) (out []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("it makes the API server's own code panic: %v", p)
+			err = fmt.Errorf("the patch makes the API server's code panic: %v", p)
 		}
 	}()
 	return operations.Apply(doc)

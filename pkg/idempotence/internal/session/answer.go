@@ -163,6 +163,6 @@ func (a *Answer) apply(k *objects.Kind, q Query) {
 		return
 	}
 	if a.After, err = k.TakeIn(a.Result); err != nil {
-		a.Fault = "the patched document is no valid object: " + err.Error()
+		a.Fault = "the patched document is not a valid object: " + err.Error()
 	}
 }

@@ -67,7 +67,7 @@ func (w *Webhook) checkServer() error {
 	}
 	for _, text := range w.URLs {
 		if u, err := url.Parse(text); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-			return fmt.Errorf("webhook %q: %q is no URL of a server, such as https://127.0.0.1:9443/mutate", w.Name, text)
+			return fmt.Errorf("webhook %q: %q is not the URL of a server: use a URL such as https://127.0.0.1:9443/mutate", w.Name, text)
 		}
 	}
 	return nil
