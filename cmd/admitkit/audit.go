@@ -54,8 +54,8 @@ Exit codes:
 
   0  no error and no warning
   1  at least one error or warning
-  2  no audit event was read; or audit found nothing, but could not read part of
-     a file or skipped lines that may have been events`,
+  2  no audit event was read; or audit found nothing, but part of a file could
+     not be read, or lines were skipped that may have been events`,
 		Example: `
 admitkit audit /var/log/kubernetes/audit.log
 admitkit audit audit-*.log.gz audit.log --since 2h -o text -o html=audit.html

@@ -48,7 +48,8 @@ object. It does not guess. The answer is "unknown" for:
 
   - selectors on namespace labels that are not known
   - conditions that use the authorizer. --allow gives the permissions. With
-    --cluster, explain asks the cluster, if you may create SubjectAccessReviews
+    --cluster, explain asks the cluster. You must be allowed to create
+    SubjectAccessReviews
   - conditions on the uid or the extra fields of the user. --user-uid and
     --user-extra give them
   - conditions on fields that the API server's own admission plugins set

@@ -17,13 +17,13 @@ func newInit(s *screen.Screen) *cobra.Command {
 	var kinds bool
 	c := &cobra.Command{
 		Use:     "init NAME",
-		Short:   "Scaffold a webhook project that builds, tests and deploys",
+		Short:   "Scaffold a webhook project with tests, manifests and CI",
 		GroupID: "write",
-		Long: `Scaffold a webhook project that builds, tests and deploys.
+		Long: `Scaffold a webhook project with tests, manifests and CI.
 
-The project is a Go program in the folder NAME. For each kind of --mutate it has a
-sample hook that sets a label on new objects. For each kind of --validate it has a
-sample hook that requires this label. Replace the samples with your own policy.
+The project is a Go program in the folder NAME. For each kind given with --mutate
+it has a sample hook that sets a label on new objects. For each kind given with
+--validate it has a sample hook that requires this label. Replace the samples with your own policy.
 
 Each hook has a unit test and a test with a real API server. The tests of mutating
 hooks also check that a second call is safe. The project also has a Dockerfile,
@@ -38,8 +38,9 @@ resource, also name its Go type:
 
 If the import path is in the new module, init writes the Go type and a
 CustomResourceDefinition for you to complete. If it is in another module, the go
-command downloads that module, or uses the folder of --replace. In this case,
-replace the generated CustomResourceDefinition in e2e/testdata with the real one.
+command downloads that module, or uses the folder of --replace. For such a type,
+also replace the generated CustomResourceDefinition in e2e/testdata with the real
+one.
 
 By default the certificates come from cert-manager, and YAML manifests register
 the hooks. The program itself then needs no permissions. With --certs self-managed
@@ -49,7 +50,7 @@ select the requests that the hooks see and change. Protect this token like the t
 of a cluster administrator.
 
 admitkit is not published yet. Therefore go.mod refers to the checkout from which
-this program was built, or to the one of --admitkit.
+admitkit was built, or to the one of --admitkit.
 
 init needs Go. If a step fails, init writes nothing.`,
 		Example: `
@@ -88,7 +89,7 @@ admitkit init --list-kinds`,
 	flags.StringVar(&o.Certs, "certs", scaffold.CertManager, "source of the certificates: "+scaffold.CertManager+" or "+scaffold.SelfManaged)
 	flags.StringVar(&o.PriorityClass, "priority-class", "", "PriorityClass of the Pods, such as system-cluster-critical (default none)")
 	flags.StringArrayVar(&o.Replace, "replace", nil, "use the Go module in folder DIR instead of downloading MODULE, as `MODULE=DIR`; can be repeated")
-	flags.StringVar(&o.Admitkit, "admitkit", "", "folder with a checkout of admitkit, which go.mod refers to (default the checkout from which this program was built)")
+	flags.StringVar(&o.Admitkit, "admitkit", "", "folder with a checkout of admitkit, which go.mod refers to (default the checkout from which admitkit was built)")
 	flags.BoolVar(&o.SkipTidy, "skip-tidy", false, `do not run "go mod tidy", which completes go.mod and go.sum`)
 	flags.BoolVar(&kinds, "list-kinds", false, "print the built-in kinds and exit")
 	_ = c.RegisterFlagCompletionFunc("certs", cobra.FixedCompletions([]string{scaffold.CertManager, scaffold.SelfManaged}, cobra.ShellCompDirectiveNoFileComp)) // it fails only without the flag

@@ -30,8 +30,8 @@ function, which can also return an error:
 
   func Hooks() []*webhook.Hook
 
-Hooks can also take (context.Context, *program.Deps). The command does not need a
-cluster for that. Without the function, the hooks are the exported variables of type *webhook.Hook, and the
+The function may have the parameters (context.Context, *program.Deps). Even then, the
+command needs no cluster. Without the function, the hooks are the exported variables of type *webhook.Hook, and the
 results of exported functions without parameters that return one. The go command
 builds the package; nothing is written into its folder.
 
@@ -41,16 +41,16 @@ excludes kube-system and the namespace of the webhook.
 
 In a project of "admitkit init", the defaults of --service and --cert-manager
 come from the project. "make manifests" in the project writes the manifests of
-its deployment: with cert-manager these objects, and otherwise only the RBAC
-rules, because the program registers its own hooks.
+its deployment. With cert-manager they include these objects. Otherwise they have
+only the RBAC rules, because the program registers its own hooks.
 
 --form selects the API servers that can use the output:
 
   v1       Kubernetes 1.16 and later
   v1beta1  Kubernetes before 1.22; matchConditions are rejected
   static   files that the API server reads when it starts (manifest-based
-           admission control, from Kubernetes 1.37, or 1.36 with its gate), and the
-           AdmissionConfiguration that names them; needs --url
+           admission control, from Kubernetes 1.37, or 1.36 with its feature gate), and
+           the AdmissionConfiguration that names them; needs --url
 
 Exit codes:
 
@@ -124,7 +124,7 @@ admitkit manifests --form static --url https://127.0.0.1:9443 --name shop --ca-f
 	f.StringVar(&o.Service, "service", "", "Service in front of the hooks, as `NAMESPACE/NAME[:PORT]`")
 	f.StringVar(&o.URL, "url", "", "`URL` of the hooks, if there is no Service: https://HOST[:PORT][/PATH]")
 	f.StringVar(&o.CAFile, "ca-file", "", "`FILE` with the CA certificates for the caBundle, as PEM")
-	f.StringVar(&o.CertManager, "cert-manager", "", "Certificate whose CA cert-manager writes into the caBundle, as `NAMESPACE/CERTIFICATE`")
+	f.StringVar(&o.CertManager, "cert-manager", "", "cert-manager Certificate that provides the caBundle, as `NAMESPACE/CERTIFICATE`")
 	f.StringVar(&o.Namespace, "namespace", "", "namespace of the hooks, which the namespaceSelector excludes (default the namespace of the Service)")
 	f.StringArrayVar(&o.Labels, "label", nil, "label for the objects, as `KEY=VALUE`; can be repeated")
 	f.StringArrayVar(&o.Annotations, "annotation", nil, "annotation for the objects, as `KEY=VALUE`; can be repeated")

@@ -95,7 +95,8 @@ func TestWaitingReplicaDoesNotUndoRemoval(t *testing.T) {
 	}
 }
 
-// A replica of the older program waits for its Deployment while the Deployment changes to the newer program.
+// An older program waits until its Deployment is ready. Meanwhile the Deployment changes to a newer program. The older
+// program stops then, also without a Revision.
 func TestOlderProgramStopsWithoutRevision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()

@@ -63,8 +63,8 @@ type Options struct {
 	ErrorText bool
 }
 
-// New returns an observer that records spans with tp, or none if tp is nil. List it before other
-// observers that need the span.
+// New returns an observer that records spans with tp. If tp is nil, it records nothing. List it before other observers that
+// need the span.
 func New(tp trace.TracerProvider, o Options) webhook.Observer {
 	if tp == nil {
 		tp = noop.NewTracerProvider()

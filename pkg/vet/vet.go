@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package vet finds errors of admission handlers that were meant as denials.
+// Package vet finds plain errors that an admission handler returns where it should return a denial.
 //
 // In controller-runtime, any error of a validator denies the request. In package webhook, an error is a failure to decide,
-// which the failurePolicy decides, unless it is a denial such as that of webhook.Deny. A validator that is moved without
-// this change admits what it should deny, if its policy is Ignore.
+// which the failurePolicy decides, unless it is a denial such as that of webhook.Deny. A validator that
+// is moved from controller-runtime and still returns plain errors admits what it should deny, if its failurePolicy is Ignore.
 //
 // The analyzer works with "admitkit vet ./...", with "go vet -vettool=$(which admitkit) ./...", and with every driver of
 // golang.org/x/tools/go/analysis.

@@ -56,7 +56,7 @@ func TestW9_20_NeverPatchesOnDeleteNorFixedFields(t *testing.T) {
 	for name, place := range map[string]string{
 		"kind": "kind", "apiVersion": "apiVersion", "namespace": "metadata.namespace", "managedFields": "metadata.managedFields",
 	} {
-		want := "the handler changed " + place + ", which a webhook must not"
+		want := "the handler changed " + place + ", which a webhook must not change"
 		if got := e.ask(t, hook, call{name: name}).failed(t).Message; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}

@@ -116,7 +116,7 @@ func TestReplacedMetadataMustNotSetFixedFields(t *testing.T) {
 				return nil
 			})
 			want(t, ask(t, hook, call{object: object}).failed(t).Message,
-				"the handler set metadata.namespace or metadata.managedFields, which a webhook must not")
+				"the handler set metadata.namespace or metadata.managedFields, which a webhook must not set")
 		}
 	}
 }

@@ -34,8 +34,8 @@ import (
 )
 
 const (
-	changed = "the handler changed %s, which a webhook must not"
-	removed = "the handler removed %s, which a webhook must not"
+	changed = "the handler changed %s, which a webhook must not change"
+	removed = "the handler removed %s, which a webhook must not remove"
 )
 
 func TestFixedFieldsMustNotChange(t *testing.T) {

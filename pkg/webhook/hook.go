@@ -252,7 +252,7 @@ func checkHooks(hooks []*Hook) error {
 		paths[h.Path()] = h.Name()
 		key := fmt.Sprint(h.reg.Mutating, h.Name())
 		if names[key] {
-			errs = append(errs, fmt.Errorf("two webhooks of one configuration are called %s", h.Name()))
+			errs = append(errs, fmt.Errorf("two webhooks of one configuration have the name %s", h.Name()))
 		}
 		names[key] = true
 	}

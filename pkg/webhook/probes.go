@@ -37,7 +37,7 @@ func (s *Server) serves() error {
 	select {
 	case <-s.listening:
 	default:
-		return errors.New("the webhook server does not listen yet")
+		return errors.New("the webhook server is not listening yet")
 	}
 	if s.gate.Stopping() {
 		return errors.New("the server is stopping")

@@ -61,7 +61,7 @@ func TestReadyCallsOptionsReady(t *testing.T) {
 	ready.Store(new(error))
 	check(hooks+"/readyz", http.StatusOK, "\"ok\"\n")
 	check(plain+"/readyz", http.StatusOK, "\"ok\"\n")
-	if err := webhook.NewServer(webhook.Options{}).Ready(&http.Request{}); err == nil || err.Error() != "the webhook server does not listen yet" {
+	if err := webhook.NewServer(webhook.Options{}).Ready(&http.Request{}); err == nil || err.Error() != "the webhook server is not listening yet" {
 		t.Errorf("got %v", err)
 	}
 	e.client.CloseIdleConnections()

@@ -287,7 +287,7 @@ func TestAllErrorsAreReportedAtOnce(t *testing.T) {
 		`validating[bad].name: Invalid value: "bad": should be a domain with at least three segments separated by dots`,
 		`validating[bad].rules: Required value: a hook without rules is never called`,
 		`validating[bad].timeoutSeconds: Invalid value: 99: must be between 1 and 30`,
-		`two webhooks of one configuration are called a.example.com`,
+		`two webhooks of one configuration have the name a.example.com`,
 		`webhooks a.example.com and a.example.com share the path /validate/a.example.com`,
 		`ConfigurationOptions.Name: Invalid value: "Bad": ` + aSubdomain,
 		`ConfigurationOptions.URL: Forbidden: set either URL or Service, not both`,

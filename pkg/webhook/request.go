@@ -92,7 +92,7 @@ func (r *Request[T]) DecodeOptions(into any) error {
 		return err
 	}
 	if r.Operation == admissionv1.Connect {
-		return errors.New("a CONNECT has no options to decode: the API server sends them as the object, so read Object")
+		return errors.New("a CONNECT request has no separate options: the API server sends them as the object, so read Object")
 	}
 	if docs.options == nil {
 		return nil

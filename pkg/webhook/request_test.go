@@ -241,7 +241,7 @@ func TestDecodeOptions(t *testing.T) {
 	validateWith(t, connect, func(req *webhook.Request[unstructured.Unstructured]) error {
 		options := metav1.CreateOptions{FieldManager: "untouched"}
 		err := req.DecodeOptions(&options)
-		want(t, fmt.Sprint(err), "a CONNECT has no options to decode: the API server sends them as the object, so read Object")
+		want(t, fmt.Sprint(err), "a CONNECT request has no separate options: the API server sends them as the object, so read Object")
 		want(t, options.FieldManager, "untouched")
 		return nil
 	}).allowed(t, connect, false)

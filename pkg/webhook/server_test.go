@@ -58,7 +58,7 @@ func TestStartReportsItsErrors(t *testing.T) {
 			want: "cannot start the webhook server: Options.Addr: listen tcp " + taken.Addr().String() + ": bind: address already in use"},
 		{reason: "no address", o: webhook.Options{TLSConfig: good, Addr: "here"}, want: "cannot start the webhook server: Options.Addr: listen tcp: address here: missing port in address"},
 		{reason: "all at once", hooks: twins, want: strings.Replace(noCertificate, ": ", ": webhooks pods.example.com and pods.example.com share the path /mutate/pods.example.com\n"+
-			"two webhooks of one configuration are called pods.example.com\n", 1)},
+			"two webhooks of one configuration have the name pods.example.com\n", 1)},
 		{reason: "a probe's path", o: webhook.Options{TLSConfig: good, Addr: "127.0.0.1:0"}, hooks: []*webhook.Hook{probed},
 			want: "cannot start the webhook server: webhook pods.example.com: path /readyz is reserved for probes: choose another with WithPath"},
 		{reason: "no hook", o: webhook.Options{TLSConfig: good, Addr: "127.0.0.1:0"}, hooks: []*webhook.Hook{nil},

@@ -137,8 +137,8 @@ func TestASingleCallMayUseTheWholeBodyLimit(t *testing.T) {
 	})
 }
 
-// TestClientsCannotFloodTheLog repeats the same invalid call. A handler's failure is logged each
-// time.
+// TestClientsCannotFloodTheLog repeats the same invalid call, which is logged once. The failure of
+// a handler is logged each time.
 func TestClientsCannotFloodTheLog(t *testing.T) {
 	for _, in := range []struct {
 		reason string

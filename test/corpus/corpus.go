@@ -4,7 +4,7 @@
 // the ways seen in public projects. The others look like them and are correct.
 //
 // Every case is an http.Handler that answers AdmissionReviews of both versions, with its
-// registration. Its name begins with a number:
+// registration. The name of a case begins with an ID:
 //
 //	P01 to P26  the common patterns, each with broken and correct webhooks
 //	N1 to N12   unusual but correct webhooks
@@ -13,7 +13,7 @@
 //	B01 to B85  broken webhooks that the harness was not developed with
 //	C01 to C82  correct webhooks that the harness was not developed with
 //
-// [Random] generates further cases: correct handlers, and the same handlers with one broken edit.
+// [Random] generates further cases: correct handlers, and the same handlers with one edit that breaks them.
 package corpus
 
 import (

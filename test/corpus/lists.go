@@ -17,7 +17,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// B01 to B14: webhooks that let lists grow, lose values, or look for their parts in the wrong place.
+// B01 to B14: webhooks that add to a list in each call, drop values, or look for their parts in the wrong place.
 
 func listMistakes() []Case {
 	return []Case{

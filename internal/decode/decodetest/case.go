@@ -16,8 +16,8 @@ type Case struct {
 	Damage []string // what was done to the document
 }
 
-// NewCase returns the case of a seed. Consecutive seeds have different types, so that a little more than one seed per
-// type reaches all types.
+// NewCase generates a case from a seed. Consecutive seeds use different types. Slightly more seeds than there are
+// types reach all types.
 func NewCase(seed int64) Case {
 	r := random(seed)
 	c := Case{Seed: seed, Type: typeOf(seed, r)}

@@ -10,7 +10,7 @@ import (
 )
 
 // Edges yields every odd spelling of scalars and names for every type that can be a leaf, in several places. Random cases
-// would take long to combine them.
+// would take a long time to reach all of these combinations.
 func Edges() iter.Seq2[reflect.Type, []byte] {
 	return func(yield func(reflect.Type, []byte) bool) {
 		types := slices.Concat(leafTypes, oddLeafTypes, oddTypes())

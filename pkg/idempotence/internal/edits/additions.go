@@ -125,7 +125,8 @@ func customAdditions(doc any) (edits []Edit) {
 // mostMade bounds the number of generated additions.
 const mostMade = 8
 
-// MadeAdditions returns generated additions to the lists and maps of a type or definition.
+// MadeAdditions returns edits that add generated values to the lists and maps of an object. The values follow from its
+// Go type or its CustomResourceDefinition.
 func MadeAdditions(random *rand.Rand, made generate.Generator, doc any) (edits []Edit) {
 	object, ok := doc.(map[string]any)
 	if !ok || made.Schema == nil {

@@ -66,7 +66,8 @@ func kept(doc any, first bool) any {
 	return doc
 }
 
-// FrontRival is the name suffix of rivals that insert their elements at the start of a list.
+// FrontRival is the name suffix of rivals, which are simulated webhooks, that insert their elements at the start of a
+// list.
 const FrontRival = " first"
 
 const (

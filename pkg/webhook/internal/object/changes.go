@@ -39,11 +39,11 @@ func withoutTypeMeta(p patch.Patch) (patch.Patch, error) {
 		for _, field := range fixedFields {
 			switch {
 			case op.Op == patch.Remove && op.Path.Contains(field): // also as a part of a removed parent
-				return nil, fmt.Errorf("the handler removed %s, which a webhook must not", op.Path.FieldPath())
+				return nil, fmt.Errorf("the handler removed %s, which a webhook must not remove", op.Path.FieldPath())
 			case op.Op != patch.Remove && op.Path == "/metadata" && setsIdentity(op.Value):
-				return nil, errors.New("the handler set metadata.namespace or metadata.managedFields, which a webhook must not")
+				return nil, errors.New("the handler set metadata.namespace or metadata.managedFields, which a webhook must not set")
 			case field.Contains(op.Path):
-				return nil, fmt.Errorf("the handler changed %s, which a webhook must not", field.FieldPath())
+				return nil, fmt.Errorf("the handler changed %s, which a webhook must not change", field.FieldPath())
 			}
 		}
 	}
