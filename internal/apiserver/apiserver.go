@@ -128,7 +128,7 @@ func (s *Server) Version(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = response.Body.Close() }() // only read
+	defer func() { _ = response.Body.Close() }() // nothing was written
 	var v struct{ GitVersion string }
 	err = json.NewDecoder(response.Body).Decode(&v)
 	return v.GitVersion, err
@@ -141,8 +141,8 @@ func (s *Server) Kubectl(ctx context.Context, kubeconfig string, args ...string)
 	return cmd
 }
 
-// StartControllers starts kube-controller-manager with only these controllers, such as namespace-controller. It needs that
-// binary, which hack/apiserver/build.sh --also kube-controller-manager builds. Stop ends it.
+// StartControllers starts kube-controller-manager with only these controllers, such as namespace-controller. Stop ends it.
+// The binary must have been built with hack/apiserver/build.sh --also kube-controller-manager.
 func (s *Server) StartControllers(names ...string) error {
 	kubeconfig, err := s.WriteFile("controllers.kubeconfig", s.Kubeconfig)
 	if err != nil {
@@ -151,7 +151,7 @@ func (s *Server) StartControllers(names ...string) error {
 	_, err = s.start("kube-controller-manager", map[string][]string{
 		"kubeconfig":  {kubeconfig},
 		"controllers": {strings.Join(names, ",")},
-		"secure-port": {"0"}, // it serves nothing
+		"secure-port": {"0"}, // serve nothing
 		// One instance needs no lease.
 		"leader-elect": {"false"},
 	})

@@ -108,7 +108,7 @@ func TestStartIsInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		defer cancel()
-		for ctx.Err() == nil { // as soon as there is a process
+		for ctx.Err() == nil { // cancel as soon as a process has started
 			if found, _ := filepath.Glob(filepath.Join(dir, prefix+"*", pidFile)); len(found) > 0 {
 				return
 			}

@@ -64,8 +64,9 @@ func (d *dataDir) remove() error {
 	return err
 }
 
-// removeLeftovers ends the processes and removes the data of servers whose program was killed, which frees the lock.
-// It ignores errors, such as folders of other users.
+// removeLeftovers ends the processes and removes the data of servers whose program was killed. Their locks are free,
+// because the kernel unlocks the files of a killed program. It ignores errors, such as those for folders of other
+// users.
 func removeLeftovers() {
 	if !flock.Supported {
 		return

@@ -90,7 +90,7 @@ func succeeds(ctx context.Context, client *http.Client, url string) bool {
 	if err != nil {
 		return false
 	}
-	defer func() { _ = response.Body.Close() }() // only read
+	defer func() { _ = response.Body.Close() }() // nothing was written
 	_, err = io.Copy(io.Discard, response.Body)
 	return err == nil && response.StatusCode == http.StatusOK
 }

@@ -12,8 +12,8 @@ import (
 // generated types. ADMITKIT_DECODE_CASES sets the number of cases, ADMITKIT_DECODE_SEED the first seed.
 func TestUnmarshalAgreesWithKubernetesJSON(t *testing.T) { decodetest.Run(t, unmarshal) }
 
-// TestOddSpellingsAgree decodes each unusual spelling of a number, a string or a name into each of some small types, and
-// compares the result with that of the libraries.
+// TestOddSpellingsAgree decodes unusual spellings of numbers, strings and names into many small types, and compares the
+// results with those of sigs.k8s.io/json.
 func TestOddSpellingsAgree(t *testing.T) {
 	documents := 0
 	for typ, doc := range decodetest.Edges() {

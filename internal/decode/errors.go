@@ -15,7 +15,7 @@ import (
 type Error struct {
 	// Path leads to the value.
 	Path []Step
-	// Offset is the number of bytes before it.
+	// Offset is the number of bytes before the value.
 	Offset int
 	// Err is the cause. It does not quote the value, which may be a secret, unless the type's own decoder
 	// does.

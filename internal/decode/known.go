@@ -15,8 +15,8 @@ import (
 	"github.com/admitkit/admitkit/internal/shape"
 )
 
-// known decodes the types of apimachinery that have a decoder of their own and keep none of its input. It has
-// short cuts for the usual values of the slow ones.
+// known decodes the types of apimachinery that have a decoder of their own and keep none of its input. For
+// types whose decoder is slow, it decodes the usual values itself.
 func (d *decoder) known(v reflect.Value, kind shape.Kind) error {
 	start := d.c.Offset()
 	raw, err := d.c.Value()

@@ -10,9 +10,9 @@ import (
 	"github.com/admitkit/admitkit/internal/shape"
 )
 
-// An Outline records where in a document the values are that its Go type has a field for, so that a comparison
-// need not read the document again. It has one part for each value, in the order of the document, each
-// followed by the parts inside it. Values that the type does not know have no part.
+// An Outline records the positions of those values of a document for which its Go type has a field, so that a
+// comparison need not read the document again. It has one part for each value, in the order of the document,
+// each followed by the parts inside it. Values that the type does not know have no part.
 type Outline []Part
 
 // A Part is one value of a document.

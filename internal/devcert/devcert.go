@@ -74,9 +74,9 @@ func (ca *CA) Serving(hosts ...string) (*tls.Config, error) {
 }
 
 func certificate(name string) *x509.Certificate {
-	return &x509.Certificate{ // without a serial number CreateCertificate draws one
+	return &x509.Certificate{ // without a serial number, CreateCertificate generates one
 		Subject:   pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), // clocks differ
+		NotBefore: time.Now().Add(-time.Hour), // allows for clock skew
 		NotAfter:  time.Now().Add(14 * 24 * time.Hour),
 	}
 }

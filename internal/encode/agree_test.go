@@ -136,7 +136,7 @@ func TestDeepValuesAgree(t *testing.T) {
 	}
 }
 
-// TestCyclesAreErrors expects the error of encoding/json. It begins to encode at each value of the cycle.
+// TestCyclesAreErrors encodes a cycle from each of its values and expects the error of encoding/json.
 func TestCyclesAreErrors(t *testing.T) {
 	ring := &node{}
 	ring.Next = &node{Any: &node{Kids: []node{{Next: ring}}}}

@@ -32,7 +32,7 @@ func Append(dst []byte, v reflect.Value, s *shape.Shape) ([]byte, error) {
 }
 
 // An encoder holds the names and entries of the maps on its path. Its methods append to the given buffer. After
-// one of them failed, all fail.
+// one of them has failed, the encoder must not be used again.
 type encoder struct {
 	names   []string
 	entries []entry

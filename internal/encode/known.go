@@ -19,8 +19,8 @@ import (
 	"github.com/admitkit/admitkit/internal/shape"
 )
 
-// known encodes the types of apimachinery that have a MarshalJSON: usual values itself, others by that method. It
-// copies the value first, because Quantity.String writes to its receiver.
+// known encodes the types of apimachinery that have a MarshalJSON method. It encodes usual values itself and
+// calls the method for the others. It copies the value first, because Quantity.String writes to its receiver.
 func known(out []byte, v reflect.Value, kind shape.Kind) ([]byte, error) {
 	switch kind {
 	case shape.Time:

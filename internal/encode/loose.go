@@ -11,7 +11,8 @@ import (
 	"github.com/admitkit/admitkit/internal/shape"
 )
 
-// loose encodes an interface's value: the types that decoders produce directly, others by their shape.
+// loose encodes the value of an interface. It encodes the types that decoders produce directly, and all others by their
+// shape.
 func (e *encoder) loose(out []byte, x any) ([]byte, error) {
 	switch x := x.(type) {
 	case nil:

@@ -98,8 +98,8 @@ func appendEscape(out []byte, b byte) []byte {
 	return append(out, '\\', 'u', '0', '0', hex[b>>4], hex[b&0xf])
 }
 
-// skipPlain returns the index of the first byte from i on that is not ASCII or needs an escape, or the length
-// of s.
+// skipPlain returns the index of the first byte at or after i that is not ASCII or needs an escape, or the
+// length of s.
 func skipPlain(s string, i int) int {
 	for ; i+8 <= len(s) && isPlain(s[i:i+8]); i += 8 {
 	}

@@ -45,8 +45,8 @@ func TestEncoderIsResetAfterUse(t *testing.T) {
 
 type loose struct{}
 
-// TestOnlyNestingCountsAsDepth encodes more pointers, lists and maps side by side than may be nested, and as
-// many nested ones as are allowed.
+// TestOnlyNestingCountsAsDepth encodes more pointers, lists and maps side by side than may be nested. It
+// also nests as many as are allowed.
 func TestOnlyNestingCountsAsDepth(t *testing.T) {
 	wide := []any{[]any{}, []int{}, new(int), map[string]any{}, map[string]int{}}
 	for range 10 {

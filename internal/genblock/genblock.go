@@ -47,8 +47,8 @@ func split(file []byte) (before, text, after []byte, err error) {
 	return before, text, after, nil
 }
 
-// Changes returns the lines that only one of two texts has, with - before those of the old one and + before those of the
-// new one.
+// Changes returns the lines that only one of two texts has. Lines of the old text begin with -, lines of the new text
+// with +.
 func Changes(old, now []byte) string {
 	count := map[string]int{}
 	for line := range strings.Lines(string(now)) {

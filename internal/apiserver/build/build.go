@@ -24,7 +24,7 @@ import (
 
 // Options configure Build. The zero value builds missing binaries and reports nothing.
 type Options struct {
-	// Force builds binaries again that exist.
+	// Force rebuilds binaries that already exist.
 	Force bool
 	// Also lists further binaries of Kubernetes to build, such as kube-controller-manager.
 	Also []string

@@ -102,7 +102,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// fakeGo puts a go command on PATH that runs a script, with the file name of -o in $out.
+// fakeGo puts a go command on PATH that runs a script. The variable $out of the script is the file name after -o.
 func fakeGo(t *testing.T, script string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -53,7 +53,7 @@ func Candidates() ([]Candidate, error) {
 	return all, nil
 }
 
-// Find returns the first candidate that has all binaries. It fails if KUBEBUILDER_ASSETS is set and lacks one.
+// Find returns the first candidate that has all binaries. It fails if KUBEBUILDER_ASSETS names a folder that lacks one.
 func Find() (string, error) {
 	candidates, err := Candidates()
 	if err != nil {
@@ -127,7 +127,7 @@ func moduleOf(file string) string {
 	if err != nil {
 		return ""
 	}
-	defer func() { _ = f.Close() }() // only read
+	defer func() { _ = f.Close() }() // nothing was written
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		if name, found := strings.CutPrefix(lines.Text(), "module "); found {
@@ -157,7 +157,7 @@ func missingIn(dir string, binaries []string) []string {
 // envtestFolders returns the folders of setup-envtest for this platform, newest version first.
 func envtestFolders() []string {
 	base := os.Getenv("XDG_DATA_HOME")
-	home, _ := os.UserHomeDir() // without one, the patterns below match nothing
+	home, _ := os.UserHomeDir() // without a home folder, the patterns below match nothing
 	switch {
 	case runtime.GOOS == "darwin":
 		base = filepath.Join(home, "Library", "Application Support", "io.kubebuilder.envtest")

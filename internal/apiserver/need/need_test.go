@@ -44,7 +44,7 @@ func TestAPIServer(t *testing.T) {
 			t.Setenv("ADMITKIT_CACHE", missing)
 			r := &recorder{TB: t}
 			done := make(chan struct{})
-			go func() { // a test is ended from its own goroutine
+			go func() { // FailNow and SkipNow end the goroutine that calls them
 				defer close(done)
 				APIServer(r)
 				r.outcome = "runs"

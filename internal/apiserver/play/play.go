@@ -25,7 +25,8 @@ type Options struct {
 	Flags        []string // name=value
 	FeatureGates string
 	AuditLog     string
-	// Command is a command to run. Its end stops the server. If it is empty, the server runs until ctx ends.
+	// Command is a command to run. The server stops when the command ends. If Command is empty, the server runs until
+	// ctx ends.
 	Command []string
 }
 

@@ -59,8 +59,8 @@ func (d *document) bytes() []byte {
 	return bytes.Clone(w.Bytes())
 }
 
-// randomPeriod is the number of cases per generated type. The decoders cache every type
-// forever.
+// randomPeriod is the number of cases per generated type. It limits the number of types, because
+// the decoders cache every type forever.
 const randomPeriod = 60
 
 func typeOf(seed int64, r *rand.Rand) reflect.Type {

@@ -191,7 +191,7 @@ func otherCase(name string) string {
 			return name[:i] + string(unicode.ToUpper(c)) + name[i+len(string(c)):]
 		}
 	}
-	// These characters fold to other letters.
+	// The two characters fold to the letters that they replace.
 	return strings.NewReplacer("K", "\u212a", "S", "\u017f").Replace(strings.ToLower(name) + "K")
 }
 

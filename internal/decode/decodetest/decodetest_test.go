@@ -118,7 +118,7 @@ func refusing(what func(doc []byte) bool) Unmarshal {
 	}
 }
 
-// depth counts brackets. It ignores strings, which seldom contain so many brackets.
+// depth returns how deep brackets nest. It also counts brackets in strings, because strings seldom contain many.
 func depth(doc []byte) int {
 	deepest, now := 0, 0
 	for _, b := range doc {

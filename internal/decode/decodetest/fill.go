@@ -19,8 +19,9 @@ import (
 	"sigs.k8s.io/randfill"
 )
 
-// filled returns the encoding of a t that apimachinery's fuzzers filled, with its members in the order of the
-// fields. It returns nil if the fuzzers or the encoder fail or panic, as they do for some odd types.
+// filled returns the encoding of a value of type t that apimachinery's fuzzers filled, with its members in
+// the order of the fields. It returns nil if the fuzzers or the encoder fail or panic, as they do for some
+// odd types.
 func filled(t reflect.Type, r *rand.Rand) (text []byte) {
 	defer func() {
 		if recover() != nil {
@@ -38,8 +39,8 @@ func filled(t reflect.Type, r *rand.Rand) (text []byte) {
 	return text
 }
 
-// fillFuncs replace functions of apimachinery's fuzzers that avoid values that are hard to decode, and fill
-// the types that those do not know.
+// fillFuncs replace the functions of apimachinery's fuzzers that avoid values that are hard to decode. They
+// also fill types for which the fuzzers have no function.
 var fillFuncs = []any{
 	func(s *string, c randfill.Continue) { *s = generator{c.Rand}.string() },
 	func(m *metav1.TypeMeta, _ randfill.Continue) { m.Kind, m.APIVersion = "Kind", "group/v1" },

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A generator generates JSON for a Go type. Unlike an encoder it also generates spellings that the type only reads, members
-// that hide each other, and values for types that cannot be encoded.
+// A generator generates JSON for a Go type. Unlike an encoder, it also generates spellings that the type accepts but never
+// writes, members that hide each other, and values for types that cannot be encoded.
 type generator struct{ r *rand.Rand }
 
 const maxLevel = 7
@@ -126,7 +126,7 @@ func (g generator) scalar(t reflect.Type, level int) *node {
 	return scalar("null") // only null decodes into other types
 }
 
-// bits returns a random number with few or many bits, sometimes all set or none.
+// bits returns a random number, or the largest or smallest integer.
 func (g generator) bits() uint64 {
 	switch g.r.Intn(4) {
 	case 0:

@@ -22,7 +22,7 @@ type (
 	// embedsShadowed has fields that hide those of embedded structs, declared before and after them.
 	embedsShadowed struct {
 		Own    string               `json:"name"`
-		Left                        // its name is hidden, and outer of the next struct too
+		Left                        // Own hides its name
 		Deeper struct{ Alone bool } `json:"alone"`
 		West
 		Once int
@@ -38,7 +38,7 @@ type (
 	}
 	embedsHidden struct {
 		hidden
-		small //nolint:unused // not a member: that is its purpose
+		small //nolint:unused // deliberately not a member
 		Own   string
 	}
 	embedsShown struct {
@@ -90,14 +90,14 @@ type (
 	NamedRef struct{ A, B string }
 	hidden   struct {
 		Visible string `json:"visible"`
-		secret  int    //nolint:unused // that nothing sets it is its purpose
+		secret  int    //nolint:unused // deliberately never set
 	}
 	shown struct{ Inside int }
 	// Word is not a struct, so embedding it adds a member with its name.
 	Word string
 	// Words is not a struct either.
 	Words []string
-	small int //nolint:unused // embedded where it must not count
+	small int //nolint:unused // embedded where it must not become a member
 )
 
 type lost struct {
@@ -140,7 +140,7 @@ type (
 	}
 )
 
-// diamond embeds Base in two ways of equal depth, so the fields of Base hide each other.
+// diamond embeds Base through two structs at the same depth, so the fields of Base hide each other.
 type diamond struct {
 	West
 	East
@@ -205,7 +205,8 @@ type promotedText struct {
 	Other string `json:"other"`
 }
 
-// nameless has structs without a name that have such methods too. The methods only count for pointers.
+// nameless has fields of unnamed struct types with a promoted decoding method. encoding/json calls it only through a
+// pointer.
 type nameless struct {
 	Field   struct{ metav1.Time }          `json:"field"`
 	Ref     *struct{ metav1.Time }         `json:"ref,omitempty"`
@@ -218,7 +219,7 @@ type nameless struct {
 	} `json:"more"`
 }
 
-// ambiguous embeds two such methods, so it has neither.
+// ambiguous embeds two types with a decoding method, so neither method is promoted.
 type ambiguous struct {
 	metav1.Time       `json:"time"`
 	resource.Quantity `json:"size"`
@@ -323,7 +324,7 @@ func (s *second) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(bytes.Trim(data, `"`), (*int64)(s))
 }
 
-// both has both methods. The one for JSON counts.
+// both has UnmarshalJSON and UnmarshalText. Decoders call only UnmarshalJSON.
 type both struct{ By, Text string }
 
 func (b *both) UnmarshalJSON(data []byte) error { b.By, b.Text = "json", string(data); return nil }
