@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// MaxBytes is the greatest length of a token, and of a user name with its password.
+// MaxBytes is the maximum length of a token, and of a user name together with its password.
 const MaxBytes = 8 << 10
 
 // MinTokenBytes is the shortest token that a webhook server accepts, because any client may try to guess it.

@@ -9,16 +9,16 @@
 //   - The shape holds, once per type, the names of a struct's members, their fields, and how to read
 //     their values. Members mostly come in the order of the fields, so the next field is tried before
 //     the name is looked up.
-//   - A [jsonraw.Cursor] checks the text and stands before the next value. Members without a field are
+//   - A [jsonraw.Cursor] checks the text and is always before the next value. Members without a field are
 //     checked and skipped.
 //   - Strings are copied, many into one piece of memory, so nothing decoded shares memory with the
 //     document.
 //   - A list is allocated with the length of the last list of its type, and copied if that length was
 //     wrong.
-//   - On request, the pass records an [Outline]: where in the document the values are. The diff engine
-//     uses it to compare the value with its document.
-//   - Types with a decoder of their own get their bytes. A type with unusual tags (shape.Opaque) goes to
-//     sigs.k8s.io/json as a whole, for these bytes only.
+//   - On request, the pass records an [Outline]: the positions of the values in the document. The diff
+//     engine uses it to compare the value with its document.
+//   - A type with a decoder of its own receives the bytes of its value. sigs.k8s.io/json decodes the values
+//     of types with unusual tags (shape.Opaque).
 //
 // This pass never guesses. A document that it refuses, or in which a struct's member appears twice, is decoded
 // again by sigs.k8s.io/json. Its result and its error are returned.
@@ -50,7 +50,7 @@ func Unmarshal(raw []byte, into any) error {
 }
 
 // At decodes the value at an offset of data, inside depth arrays and objects, and returns the offset of its
-// end. The end is valid even if the value does not fit the type. Otherwise At is [Unmarshal].
+// end. The end is valid even if the value does not fit the type. In all other respects At works as [Unmarshal].
 //
 // If outline is not nil, it becomes the outline of the value, with offsets from the value's start. It is empty if
 // sigs.k8s.io/json had to decode the value.

@@ -5,8 +5,8 @@
 //
 // The type's [shape.Shape] describes how encoding/json encodes a value. [Append] walks the value along its
 // shape and appends to one buffer. It encodes the well-known types of apimachinery itself. encoding/json
-// encodes a value with an opaque shape, by its address if it has one, because only then pointer methods
-// count. A value that fails, or that nests so deep that it may be a cycle, is encoded again from the top
+// encodes a value with an opaque shape, by its address if it has one, because pointer methods count only
+// then. A value that fails, or that nests so deep that it may be a cycle, is encoded again from the top
 // by encoding/json. So all errors are encoding/json's own.
 package encode
 

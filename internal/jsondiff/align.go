@@ -142,8 +142,8 @@ func numberElements(l *list) (x, y []int) {
 	return x, y
 }
 
-// matchMoved matches the remaining equal elements, each with the next one behind its predecessor's match,
-// or else with the first one.
+// matchMoved matches each remaining new element with an equal old one: the first after the match of the
+// new element before it, or else the first of all.
 func matchMoved(x, y, from []int) {
 	taken := make([]bool, len(x))
 	for _, i := range from {
@@ -183,7 +183,7 @@ func (f *freePlaces) add(place int) {
 	f.next = append(f.next, len(f.next))
 }
 
-// take returns the first free index from at on, else the first free index at all, else none.
+// take returns the first free index that is not less than at, else the first free index, else none.
 func (f *freePlaces) take(at int) int {
 	k := f.free(sort.SearchInts(f.places, at))
 	if k == len(f.places) {

@@ -61,8 +61,8 @@ func (d *differ) list(at string, before, after, raw *node, s shape) {
 	}
 }
 
-// checkAlike fails if one of several elements was removed that are equal to the type but differ in the
-// document: it is not known which one the handler removed. The slice from matches the differing part.
+// checkAlike fails if the handler removed one of several elements that are equal to the Go type but
+// differ in the document, because it cannot know which one. The slice from matches the differing part.
 func (d *differ) checkAlike(l, part *list, from []int) {
 	gone := slices.Repeat([]bool{true}, len(part.b))
 	for _, i := range from {

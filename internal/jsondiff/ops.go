@@ -15,7 +15,7 @@ import (
 // Op is the kind of an [Operation], as RFC 6902 section 4 spells it.
 type Op = string
 
-// The operations that a comparison makes.
+// The kinds of operations that a comparison returns.
 const (
 	Add     Op = "add"
 	Remove  Op = "remove"

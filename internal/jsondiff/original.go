@@ -78,7 +78,7 @@ func (o *Original) undecoded(data []byte, err error, t reflect.Type) error {
 		return unreadable(err)
 	}
 	again := o.outline.Scan(data, shapes.Of(t))
-	if again != nil && again.Error() == err.Error() { // not so inside too many arrays and objects
+	if again != nil && again.Error() == err.Error() { // false for a value inside too many arrays and objects
 		return unreadable(again)
 	}
 	return unreadable(err)

@@ -43,7 +43,7 @@ func (s shape) isCollection() bool {
 }
 
 // same reports whether two documents from one encoder encode equal values. Equal values nearly always have
-// equal bytes, but a quantity keeps its unit and a time its zone.
+// equal bytes, but a quantity keeps its unit, and a time keeps its zone.
 func (s shape) same(x, y *node) bool {
 	if same(x, y) {
 		return true

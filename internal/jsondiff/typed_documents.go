@@ -13,7 +13,7 @@ import (
 // documents compares the encodings of both sides. It serves types that encode themselves and lists without
 // a key.
 func (w *walker) documents(v reflect.Value, s *shapes.Shape, mergeKey string) error {
-	if err := w.differs(); err != nil { // it may differ
+	if err := w.differs(); err != nil { // an operation may follow
 		return err
 	}
 	raw := w.bytes(w.part())

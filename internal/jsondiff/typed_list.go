@@ -70,8 +70,8 @@ func (w *walker) resize(v reflect.Value, n, ops int) error {
 	return w.append(v, n)
 }
 
-// lockstep compares the elements index by index. It returns how many the document has, or false as soon as
-// two elements of one index turn out to be different ones.
+// lockstep compares the elements index by index. It returns the number of elements in the document. It
+// returns false as soon as the elements at one index turn out to be different ones.
 func (w *walker) lockstep(end int, v reflect.Value, s *shapes.Shape) (n int, inStep bool, err error) {
 	depth, level := len(w.path), len(w.assumed)-1
 	for w.next++; w.next < end; n++ {

@@ -11,7 +11,7 @@ import (
 // A nameList holds the sorted names of an object that is compared with a map.
 type nameList struct {
 	sorted   []entryName
-	inOrder  bool         // the document has them sorted
+	inOrder  bool         // the names are sorted in the document
 	repeated []byte       // a duplicate name, or nil
 	shadowed map[int]bool // parts whose name a later entry repeats
 	base     int          // index of the list's start in reader.names

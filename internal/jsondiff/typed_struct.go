@@ -34,7 +34,7 @@ func (w *walker) structure(v reflect.Value, s *shapes.Shape) error {
 	return nil
 }
 
-// notObject compares a struct with a value that is no object. null is the zero struct.
+// notObject compares a struct with a value that is not an object. It treats null as the zero struct.
 func (w *walker) notObject(v reflect.Value) error {
 	zero, err := encodesLikeZero(v)
 	switch {
@@ -98,8 +98,8 @@ func (w *walker) omitted(v reflect.Value, field *shapes.Field) error {
 	return w.op(Remove, nil)
 }
 
-// absent handles a field that the document lacks, so that it was decoded as zero, and that is no longer
-// zero.
+// absent handles a field that the document lacks. Decoding left the field at zero, so absent adds it if
+// it is no longer zero.
 func (w *walker) absent(v reflect.Value, field *shapes.Field) error {
 	if field.Omitted(v) || encodesNull(v, field.Shape) {
 		return nil

@@ -20,7 +20,7 @@ type walker struct {
 	reader
 	path []place
 	ops  []Operation
-	// assumed holds an assumption for each list on the path. The first sure of them are confirmed.
+	// assumed holds an assumption for each list on the path. sure is the number of confirmed ones, which come first.
 	assumed []assumption
 	sure    int
 }
@@ -119,9 +119,9 @@ type assumption struct {
 
 var errOtherElement = errors.New("the element of that index is another one")
 
-// differs must be called before an operation is appended. Until then the elements on the path are assumed to
-// match by index, and now their keys must confirm it. If the keys of a list contradict, differs fails, w.sure
-// is that list's index, and the comparison returns to it.
+// differs must be called before an operation is appended. Until then, the elements on the path are assumed to
+// match by index. differs confirms this by their keys. If the keys of a list do not match, differs fails,
+// w.sure is the index of that list, and the comparison returns to the list.
 func (w *walker) differs() error {
 	for ; w.sure < len(w.assumed); w.sure++ {
 		a := &w.assumed[w.sure]

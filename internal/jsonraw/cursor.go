@@ -2,7 +2,7 @@
 
 // Package jsonraw walks JSON text in one validating pass and returns sub-slices of it.
 //
-// It accepts exactly what sigs.k8s.io/json accepts, the API server's decoder: the grammar of RFC 8259,
+// It accepts exactly what the API server's decoder, sigs.k8s.io/json, accepts: the grammar of RFC 8259,
 // nesting up to [MaxDepth], duplicate names, and invalid UTF-8 in strings (read as U+FFFD). It
 // converts values only on request.
 package jsonraw

@@ -106,7 +106,7 @@ func (n *Names) predicted(c *Cursor, next int) int {
 	return -1
 }
 
-// skipOther skips a member with an unknown name, if a quick check can tell that.
+// skipOther skips a member if a quick check shows that its name is unknown. It reports whether it did.
 func (n *Names) skipOther(c *Cursor) bool {
 	if n.foreign || !c.at('"') {
 		return false

@@ -17,7 +17,8 @@ const mostOpen = 64
 // skipValue skips a value that nests at most levels deep.
 func (w *window) skipValue(data []byte, i, levels int) int {
 	levels = min(levels, mostOpen)
-	open, inObject := 0, uint64(0) // the open arrays and objects, and a bit for each that is an object, the innermost lowest
+	// open counts the open arrays and objects. inObject has a bit for each, set for an object, the innermost lowest.
+	open, inObject := 0, uint64(0)
 	for i < len(data) {
 		switch data[i] {
 		case '"':

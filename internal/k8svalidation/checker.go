@@ -12,7 +12,7 @@ import (
 // that they check. They build the paths of parts only for errors, because most objects are valid.
 type checker struct {
 	errs field.ErrorList
-	// isUpdate is true for a stored object. It may keep values that a new object must not have.
+	// isUpdate is true for the update of a stored object, which may keep values that a new object must not have.
 	isUpdate bool
 }
 

@@ -2,7 +2,7 @@
 
 // Package k8svalidation sets the defaults of built-in objects and validates them, as kube-apiserver does between
 // webhooks and before it stores an object. The API server's own code is in k8s.io/kubernetes, which other modules
-// cannot import. This package has the part that webhooks meet. It knows the v1 types of Pod, Deployment,
+// cannot import. This package has the rules that webhook authors meet. It knows the v1 types of Pod, Deployment,
 // ReplicaSet, StatefulSet, DaemonSet, Job, CronJob, ReplicationController, PodTemplate, ConfigMap, Secret, Service,
 // Namespace, ServiceAccount, PersistentVolumeClaim, Ingress and PodDisruptionBudget, and HorizontalPodAutoscaler in v2.
 //

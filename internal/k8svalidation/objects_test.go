@@ -177,7 +177,7 @@ func generated(seed uint64, from []tree) (tree, []string) {
 	if r.IntN(3) > 0 {
 		removals = r.IntN(40)
 	}
-	for range removals { // most removals are allowed: with fewer fields, more defaults are tested
+	for range removals { // remove many fields, so that more defaults are tested
 		var list []edit
 		edits("", object, nil, &list)
 		if len(list) == 0 {
@@ -206,8 +206,8 @@ func generated(seed uint64, from []tree) (tree, []string) {
 	return object, log
 }
 
-// isRight reports whether an object is still valid, so that its preparation does not break it. It
-// uses the code under test, which at worst makes the objects less varied.
+// isRight reports whether an object is still valid. If it is not, generated restores the removed
+// field. isRight uses the code under test, which at worst makes the objects less varied.
 func isRight(object tree) bool {
 	obj, err := typed(object)
 	return err == nil && len(Validate(obj)) == 0

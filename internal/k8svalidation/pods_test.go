@@ -43,7 +43,7 @@ func quantities(pairs ...string) corev1.ResourceList {
 type podCase struct {
 	name string
 	edit func(pod *corev1.Pod, web *corev1.Container)
-	// paths are the fields with errors, separated by spaces. They are empty for a valid Pod.
+	// paths lists the fields with errors, separated by spaces. It is empty for a valid Pod.
 	paths string
 }
 

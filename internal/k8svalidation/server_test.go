@@ -25,7 +25,8 @@ import (
 	"github.com/admitkit/admitkit/internal/apiserver/need"
 )
 
-// A server is a real API server without the plugins that would change or reject objects for other reasons.
+// A server is a real API server without the plugins that would change objects, or reject them for reasons other than
+// validation.
 type server struct {
 	client client.Client
 }
@@ -111,8 +112,8 @@ func withIdentity(object tree, old runtime.Object) (runtime.Object, error) {
 	return obj, nil
 }
 
-// keepMade copies the fields that the API server generated from old to obj, as clients do that edit
-// what they read.
+// keepMade copies the fields that the API server generated for old into obj, as clients do when
+// they edit an object that they have read.
 func keepMade(obj, old runtime.Object) {
 	switch o := obj.(type) {
 	case *batchv1.Job:
@@ -151,7 +152,7 @@ func refusals(err error) []string {
 
 func reasons(err error) string { return strings.Join(refusals(err), "\n\t") }
 
-// defaulted removes the fields that the API server sets at storage, which Default does not set.
+// defaulted removes the fields that the API server sets only before storage and Default does not set.
 func defaulted(t *testing.T, obj runtime.Object) tree {
 	t.Helper()
 	data, err := json.Marshal(obj)

@@ -33,7 +33,7 @@ func (c *podUpdateCheck) check() {
 	c.deadline()
 	c.tolerations()
 	c.gates()
-	if same { // else one message is enough
+	if same { // otherwise the error about the number of containers is enough
 		c.frozen()
 	}
 }

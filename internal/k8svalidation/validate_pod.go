@@ -27,7 +27,7 @@ type podCheck struct {
 	names   seen[string] // of containers
 	// isPod is false in a template.
 	isPod bool
-	// podName is that of a Pod, if it is known.
+	// podName is the name of the Pod. It is empty in a template, or if the name is not generated yet.
 	podName string
 }
 
@@ -50,7 +50,7 @@ func (c *checker) podSpec(pod *corev1.Pod) {
 // template checks a pod template. With runsForever, it allows only the restart policy Always and no
 // deadline.
 func (c *checker) template(at *field.Path, t *corev1.PodTemplateSpec, runsForever bool) {
-	c.labelsAndAnnotations(at, &t.ObjectMeta) // the paths lack "metadata" in the API server, too
+	c.labelsAndAnnotations(at, &t.ObjectMeta) // the API server also omits "metadata" from these paths
 	spec := at.Child("spec")
 	p := podCheck{checker: c, spec: &t.Spec, at: spec}
 	p.check()
@@ -187,7 +187,7 @@ func (p *podCheck) checkHostNetwork() {
 	}
 }
 
-// checkClaims checks resource claims.
+// checkClaims checks the names and sources of resource claims.
 func (p *podCheck) checkClaims() {
 	for i, claim := range p.spec.ResourceClaims {
 		at := p.at.Child("resourceClaims").Index(i)

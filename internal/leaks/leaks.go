@@ -28,8 +28,8 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// Gone waits until at most before goroutines run, for at most patience. It reports whether that happened in
-// time. A goroutine that was stopped needs a moment to end.
+// Gone waits until the number of goroutines is at most before. It reports whether that happened within
+// patience. A goroutine that was stopped needs a moment to end.
 func Gone(before int, patience time.Duration) bool {
 	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > before; {
 		if time.Now().After(deadline) {

@@ -11,7 +11,7 @@ import (
 // ErrFound ends a command that succeeded and reported findings. It is not printed.
 var ErrFound = errors.New("something was found")
 
-// Exit ends a command with the exit code of the command that it ran. It is not printed.
+// Exit ends a command with the exit code of a program that it ran. It is not printed.
 type Exit int
 
 func (e Exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }

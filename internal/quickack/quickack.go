@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package quickack dials servers that send an answer in two segments, first the headers and then
-// the body, such as Python's http.server. With Nagle's algorithm, such a server sends the second
-// segment only after the client has acknowledged the first. Without this package, the client delays
-// the acknowledgement by 40 ms in every call.
+// Package quickack dials servers that send a response in two segments, first the headers and then
+// the body. Python's http.server is an example. With Nagle's algorithm, such a server sends the
+// second segment only after the client has acknowledged the first. Without this package, the client
+// delays the acknowledgement by 40 ms in every call.
 package quickack
 
 import (

@@ -20,8 +20,8 @@ func (d *Document) Decode(data []byte, offset, depth int, into any) (end int, er
 	return end, located(err)
 }
 
-// Diff returns the patch that [patch.Diff] returns for the document and after, and fails as it does. It also
-// fails if the last Decode failed or there was none.
+// Diff returns the patch that [patch.Diff] returns for the document and after. It fails if patch.Diff fails,
+// if the last Decode failed, or if there was no Decode.
 func (d *Document) Diff(after any) (patch.Patch, error) {
 	ops, err := d.engine.Diff(after)
 	if err != nil || len(ops) == 0 {
@@ -39,7 +39,7 @@ func (d *Document) Reset() { d.engine.Reset() }
 
 func located(err error) error {
 	if err == nil {
-		return nil // before e is allocated
+		return nil // without an allocation for e
 	}
 	var e *jsondiff.Error
 	if errors.As(err, &e) {

@@ -38,8 +38,8 @@ type Options[T any] struct {
 	Parse func(contents [][]byte) (T, error)
 	// MaxBytes is the largest size of each file, in bytes. Zero means [DefaultMaxBytes].
 	MaxBytes int64
-	// Pause is the time between two reads of changed files, so that half of a file that is being
-	// written is not used. Zero means [DefaultPause].
+	// Pause is the time between two reads of changed files, so that a half-written file is not
+	// used. Zero means [DefaultPause].
 	Pause time.Duration
 	// Report, if set, is called with nil when there is a new value or the old one is valid again.
 	// It is called with an error when the files become invalid or the reason changes, and not after
@@ -120,7 +120,7 @@ func (f *Files[T]) Run(ctx context.Context, interval time.Duration) {
 // afterwards.
 func (f *Files[T]) Load() error { return f.load(context.Background(), 0) }
 
-// Reload reads the files again. A change must stay the same for a pause, and there are at most
+// Reload reads the files again. Changed files must stay the same for a pause, and there are at most
 // three pauses. If ctx ends meanwhile, nothing changes.
 func (f *Files[T]) Reload(ctx context.Context) error { return f.load(ctx, f.opts.Pause) }
 
@@ -183,8 +183,8 @@ func (f *Files[T]) setResult(err error, changed bool) {
 }
 
 // settled reads until two reads in a row agree. Otherwise it might combine files from before and
-// after a swap, or use half of a file. If the files never settle, it uses the last read only
-// without a pause.
+// after a swap, or use a half-written file. If the files never settle, it fails, or returns the
+// last read if the pause is zero.
 func (f *Files[T]) settled(ctx context.Context, pause time.Duration) ([][]byte, [sha256.Size]byte, error) {
 	contents, digest, err := f.read()
 	for range 3 {

@@ -25,7 +25,7 @@ type Field struct {
 	isZero func(reflect.Value) bool
 }
 
-// Of returns the field of v, which has the struct type.
+// Of returns this field of v, a value of the struct type.
 func (f *Field) Of(v reflect.Value) reflect.Value {
 	if len(f.Index) == 1 {
 		return v.Field(f.Index[0])

@@ -27,8 +27,8 @@ type Target struct {
 	Object, OldObject, Options *[]byte
 }
 
-// Metadata is everything about a request but its documents. It converts to review.Metadata, which has the
-// same fields.
+// Metadata is everything about a request except its documents. It converts to review.Metadata, which has
+// the same fields.
 type Metadata struct {
 	UID                types.UID
 	Kind               metav1.GroupVersionKind

@@ -13,8 +13,8 @@ const (
 	defaultTokenSeconds = int64(60 * 60)
 )
 
-// VolumeSources counts the volume types that are set. A valid volume has one. Types that a newer library
-// adds count, too.
+// VolumeSources counts the volume types that are set. A valid volume has one. It also counts types that
+// a newer library adds.
 func VolumeSources(source *corev1.VolumeSource) int {
 	n := 0
 	v := reflect.ValueOf(source).Elem()
