@@ -141,8 +141,8 @@ func (s *Server) Kubectl(ctx context.Context, kubeconfig string, args ...string)
 	return cmd
 }
 
-// StartControllers starts kube-controller-manager with only these controllers, such as namespace-controller. Stop ends it.
-// The binary must have been built with hack/apiserver/build.sh --also kube-controller-manager.
+// StartControllers starts kube-controller-manager with only these controllers, such as namespace-controller. Stop ends
+// it. The binary must have been built with hack/apiserver/build.sh --also kube-controller-manager.
 func (s *Server) StartControllers(names ...string) error {
 	kubeconfig, err := s.WriteFile("controllers.kubeconfig", s.Kubeconfig)
 	if err != nil {

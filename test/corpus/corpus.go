@@ -31,7 +31,7 @@ import (
 type Case struct {
 	// Name begins with the number of the case.
 	Name string
-	// Laws are laws that the webhook breaks. It may break others, too. Empty for a correct webhook.
+	// Laws are laws that the webhook breaks. It may break other laws too. Laws is empty for a correct webhook.
 	Laws []string
 	// Advice permits advice: the harness may report a broken webhook as advice only, or not at all,
 	// and may give advice about a correct one.

@@ -56,7 +56,8 @@ func widgetDefaults(_ *review.Request, doc tree) error {
 	return nil
 }
 
-// tracedSteps adds an argument to each step that lacks it, and the list only if it is missing.
+// tracedSteps adds an argument to each step that lacks it. It adds the list of arguments only where the list is
+// missing.
 func tracedSteps(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	var ops []op
 	for i, s := range objectsAt(doc, "spec", "steps") {
@@ -182,8 +183,8 @@ func registersOutside() Case {
 	return c
 }
 
-// assignsSlots returns a case that gives each Pod the next slot, once. The user declares that it may
-// differ.
+// assignsSlots returns a case that gives each Pod the next slot, once. The user declares that the
+// slot may differ.
 func assignsSlots() Case {
 	return podCase("C55 takes a slot once, declared", func() http.Handler {
 		var last atomic.Int64
@@ -234,8 +235,8 @@ func warnsAndAudits(e *envelope) {
 	e.Response["auditAnnotations"] = map[string]string{"agent": "mounted"}
 }
 
-// twoKinds returns a case that serves Pods and Deployments, and caches by namespace what depends only
-// on that.
+// twoKinds returns a case that serves Pods and Deployments. It caches settings by namespace, because
+// they depend on nothing else.
 func twoKinds() Case {
 	c := podCase("C60 Pods and Deployments, settings from a cache", func() http.Handler {
 		var settings sync.Map

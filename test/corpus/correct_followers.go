@@ -20,7 +20,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// C61 to C72: correct webhooks that follow later changes by others. Broken webhooks look alike.
+// C61 to C72: correct webhooks that follow later changes by others. There are broken webhooks that look much the same.
 
 func correctFollowers() []Case {
 	return []Case{
@@ -115,7 +115,7 @@ func labelsEveryKind() Case {
 	return c.registered(onlyLabelled("example.com/watched", "yes")).samples(labelledPod("example.com/watched", "yes"))
 }
 
-// spreadBySelector adds a constraint and an affinity term, each unless there is one like it.
+// spreadBySelector adds a constraint and an affinity term, each only if the template lacks it.
 func spreadBySelector(_ *review.Request, d *appsv1.Deployment) error {
 	if d.Spec.Selector == nil {
 		return nil

@@ -190,8 +190,7 @@ func workloadIdentity(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// attachedNetwork adds its network to a list that other webhooks extend, too, but only if it is
-// missing.
+// attachedNetwork adds its network, if missing, to a list that other webhooks also extend.
 func attachedNetwork(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	const key, network = "k8s.v1.cni.cncf.io/networks", "mesh-cni"
 	annotations, _ := member[tree](doc, "metadata", "annotations")

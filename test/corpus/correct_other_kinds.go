@@ -124,7 +124,7 @@ func metricsPort(_ *review.Request, s *corev1.Service) error {
 	return nil
 }
 
-// labelByHand adds one label, and the map only if it is missing.
+// labelByHand adds one label. It adds the labels map only if the map is missing.
 func labelByHand(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	labels, ok := member[tree](doc, "metadata", "labels")
 	switch {

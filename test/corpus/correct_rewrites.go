@@ -62,8 +62,8 @@ func injectsRevision(_ *review.Request, p *corev1.Pod) error {
 	return sidecarInPlace(nil, p)
 }
 
-// raisesTolerationSeconds raises the seconds of tolerations to an hour. It lowers none, so a second
-// call changes nothing.
+// raisesTolerationSeconds raises the seconds of tolerations to an hour. It never lowers them, so a
+// second call changes nothing.
 func raisesTolerationSeconds(_ *review.Request, p *corev1.Pod) error {
 	for i := range p.Spec.Tolerations {
 		if t := &p.Spec.Tolerations[i]; t.TolerationSeconds != nil && *t.TolerationSeconds < 3600 {
@@ -186,8 +186,8 @@ func recordsLimits(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// stampsOnce writes a random value in the first call and keeps it. The user declares that it may
-// differ.
+// stampsOnce writes a random value in the first call and keeps it. The user declares that the value
+// may differ.
 func stampsOnce(_ *review.Request, p *corev1.Pod) error {
 	if p.Annotations["agent/seen"] == "" {
 		annotate(p, "agent/seen", randomHex())
@@ -211,7 +211,7 @@ func probesByAgent(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// enforcesSidecar resets its container in every call, also one that the user added.
+// enforcesSidecar resets its container in every call, even one that the user added.
 func enforcesSidecar(r *review.Request, p *corev1.Pod) error {
 	for i := range p.Spec.Containers {
 		if c := &p.Spec.Containers[i]; c.Name == sidecar().Name {
@@ -222,7 +222,7 @@ func enforcesSidecar(r *review.Request, p *corev1.Pod) error {
 	return sidecarIfAbsent(r, p)
 }
 
-// removesLegacyAnnotation removes an annotation of the user, who declares that.
+// removesLegacyAnnotation removes an annotation of the user. The user declares that this is intended.
 func removesLegacyAnnotation(_ *review.Request, p *corev1.Pod) error {
 	if delete(p.Annotations, "legacy/on"); len(p.Annotations) == 0 {
 		p.Annotations = nil
@@ -288,7 +288,7 @@ func pointsThere(_ *review.Request, p *corev1.Pod) error {
 		return err
 	}
 	for _, c := range everyContainer(p) {
-		_ = ensureMount(c, corev1.VolumeMount{Name: token().Name, MountPath: "/tok"}) // the only error is that it is taken
+		_ = ensureMount(c, corev1.VolumeMount{Name: token().Name, MountPath: "/tok"}) // fails if the path is taken
 		ensureEnv(c, "TOKEN_FILE", "/tok/token")
 	}
 	return nil

@@ -38,8 +38,8 @@ func harmless() []Case {
 	}
 }
 
-// disablesTokenMount overwrites a field of the user. This is a policy and stable, so at most advice is
-// due.
+// disablesTokenMount overwrites a field of the user. This is a policy and gives a stable result, so at
+// most advice is due.
 func disablesTokenMount(_ *review.Request, p *corev1.Pod) error {
 	p.Spec.AutomountServiceAccountToken = ptr.To(false)
 	return nil

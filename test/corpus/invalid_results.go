@@ -30,8 +30,8 @@ func invalidResults() []Case {
 	}
 }
 
-// labelFromTag sets a label to the text after the first colon of an image. After a registry with a
-// port this is no valid label.
+// labelFromTag sets a label to the text after the first colon of an image. If the registry has a
+// port, that text is not a valid label.
 func labelFromTag(_ *review.Request, p *corev1.Pod) error {
 	if len(p.Spec.Containers) == 0 {
 		return nil

@@ -171,7 +171,7 @@ func mapForEachKey(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	return ops, nil
 }
 
-// alwaysSends sends its label in every call, also when the object already has it.
+// alwaysSends sends its label in every call, even when the object already has it.
 func alwaysSends(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	if _, ok := member[tree](doc, "metadata", "labels"); !ok {
 		return []op{{Op: "add", Path: "/metadata/labels", Value: tree{"example.com/mutated": "true"}}}, nil

@@ -122,7 +122,7 @@ func lastSeen(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// firstSeen writes the time of the first call and keeps it. The user declares that it may differ.
+// firstSeen writes the time of the first call and keeps it. The user declares that the time may differ.
 func firstSeen(_ *review.Request, p *corev1.Pod) error {
 	if _, ok := p.Annotations["agent/first-seen"]; ok {
 		return nil

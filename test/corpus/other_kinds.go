@@ -239,8 +239,8 @@ func memoryAsString(_ *review.Request, w *memoryWidget) error {
 	return nil
 }
 
-// recordsOperation records whether the request was a create or an update, so an update that changes
-// nothing changes the object.
+// recordsOperation records whether the request was a create or an update, so even an update without
+// changes modifies the object.
 func recordsOperation(r *review.Request, doc tree) error {
 	if r.Operation == admissionv1.Update {
 		at(doc, "metadata", "annotations")["example.com/phase"] = "updated"

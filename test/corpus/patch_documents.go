@@ -69,7 +69,7 @@ func replacesMap(at ...string) func(map[string]any) patch.Patch {
 	}
 }
 
-// addsKey adds one annotation, and the map only if it is missing.
+// addsKey adds one annotation. It adds the map only if the map is missing.
 func addsKey(at ...string) func(map[string]any) patch.Patch {
 	return func(doc map[string]any) patch.Patch {
 		if isOK(doc, at) {

@@ -49,7 +49,7 @@ func broken(name string, e edit, laws ...string) bug {
 	return bug{name: name, laws: laws, new: func() edit { return e }}
 }
 
-// A partInputs has the random values for one part of a handler.
+// partInputs has the random values for one part of a handler.
 type partInputs struct {
 	*rand.Rand
 	word string   // names what this part adds

@@ -104,7 +104,7 @@ func wrong(c Case) error {
 	return nil
 }
 
-// besideSimilarParts makes calls with objects of which some parts resemble those of the handler.
+// besideSimilarParts makes calls with objects that have parts like those of the handler.
 func besideSimilarParts(c Case) error {
 	h := c.New()
 	for _, before := range []object{parse(plain), parse(rich)} {

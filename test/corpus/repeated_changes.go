@@ -119,7 +119,7 @@ func requested(correct bool) edit {
 }
 
 // summarized writes the annotations of the template into one annotation. It skips keys with the given
-// prefix. Without a prefix every call summarizes the previous summary, too.
+// prefix. Without a prefix, every call also summarizes the previous summary.
 func summarized(without string) func(*review.Request, *appsv1.Deployment) error {
 	return func(_ *review.Request, d *appsv1.Deployment) error {
 		t := &d.Spec.Template
@@ -135,7 +135,7 @@ func summarized(without string) func(*review.Request, *appsv1.Deployment) error 
 	}
 }
 
-// owned adds its owner reference. If not correct, it does not check for it and adds it in every call.
+// owned adds its owner reference. If not correct, it adds the reference in every call, without a check.
 func owned(correct bool) edit {
 	own := metav1.OwnerReference{APIVersion: "bugs.example.com/v1", Kind: "Widget", Name: "agent", UID: "0b2f8a1e-5b0a-4f0e-9a51-0d2b8f3c6a01"}
 	return func(_ *review.Request, p *corev1.Pod) error {
@@ -146,7 +146,7 @@ func owned(correct bool) edit {
 	}
 }
 
-// finalized adds its finalizer. If not correct, it does not check for it and adds it in every call.
+// finalized adds its finalizer. If not correct, it adds the finalizer in every call, without a check.
 func finalized(correct bool) edit {
 	return func(r *review.Request, p *corev1.Pod) error {
 		if correct {
@@ -181,8 +181,8 @@ func sameKeys(a, b corev1.TopologySpreadConstraint) bool {
 	return a.TopologyKey == b.TopologyKey && a.WhenUnsatisfiable == b.WhenUnsatisfiable
 }
 
-// pathBefore puts its directory before a search path. If not correct, it does not check for it and
-// adds it in every call.
+// pathBefore puts its directory before a search path. If not correct, it adds the directory in
+// every call, without a check.
 func pathBefore(correct bool) edit {
 	const bin = "/agent/bin"
 	return func(_ *review.Request, p *corev1.Pod) error {

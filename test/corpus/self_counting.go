@@ -49,7 +49,7 @@ func hashesItsSidecar(r *review.Request, p *corev1.Pod) error {
 	return sidecarIfAbsent(r, p)
 }
 
-// hashesItsHash stores a hash of the Pod in the Pod. A second call hashes the first hash, too.
+// hashesItsHash stores a hash of the Pod in the Pod. A second call also hashes the first hash.
 func hashesItsHash(_ *review.Request, p *corev1.Pod) error {
 	annotate(p, "agent/hash", hash(p))
 	return nil

@@ -34,7 +34,7 @@ func userParts() []Case {
 	}
 }
 
-// setsValueBesideReference sets the value of its variable, also where the user has set valueFrom. A
+// setsValueBesideReference sets the value of its variable, even where the user has set valueFrom. A
 // variable with both is invalid.
 func setsValueBesideReference(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range appContainers(p) {

@@ -133,7 +133,7 @@ func trustsToleration(r *review.Request, p *corev1.Pod) error {
 	return tolerationOnce(r, p)
 }
 
-// volumeByNameOnly mounts any volume that has the name of its own, also one of the user.
+// volumeByNameOnly mounts any volume with the name of its own, even a volume of the user.
 func volumeByNameOnly(_ *review.Request, p *corev1.Pod) error {
 	if !hasVolume(p, token().Name) {
 		addVolume(p, token())
@@ -141,7 +141,7 @@ func volumeByNameOnly(_ *review.Request, p *corev1.Pod) error {
 	return mountEverywhere(p, token().Name, "/tok")
 }
 
-// appendsBlindly appends to the init containers, also where the list does not exist.
+// appendsBlindly appends to the init containers, even where the list does not exist.
 func appendsBlindly(doc map[string]any) patch.Patch {
 	if named(doc, "setup") {
 		return nil
@@ -348,7 +348,7 @@ func recordsRegistry(name bool) edit {
 }
 
 // mayNotEscalate sets allowPrivilegeEscalation to false. The API server rejects this beside
-// CAP_SYS_ADMIN, which only look considers.
+// CAP_SYS_ADMIN. If look is true, the webhook skips containers with that capability.
 func mayNotEscalate(look bool) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		if isWindows(p) {

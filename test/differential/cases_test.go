@@ -141,8 +141,8 @@ func someUser(r *rand.Rand) authenticationv1.UserInfo {
 	return authenticationv1.UserInfo{}
 }
 
-// Scripts that allow a request. harmless has those that return no patch: for validating webhooks, and for DELETE, which
-// cannot be patched.
+// Scripts that allow a request. The scripts in harmless return no patch. They are for validating webhooks, and for
+// DELETE, which cannot be patched.
 var (
 	well     = []string{"annotate", "count", "noop", "same", "nothing", "unknown", "switchon", "warn", "audit", "auditcount", "emptymap", "warnannotate", "failagain", ""}
 	harmless = []string{"nothing", "warn", "audit", "allowstatus", ""}

@@ -80,9 +80,9 @@ func (v view) addJSON(path string, raw []byte) {
 // notOfWebhooks are the prefixes of annotations that other parts of the API server add.
 var notOfWebhooks = []string{"authorization.k8s.io/", "apiserver.latency.k8s.io/", "pod-security.kubernetes.io/"}
 
-// addWarnings adds each warning with the warning before it, so that compare checks their order. With several
-// validating webhooks, which are called concurrently, it leaves the order out. Warnings about values of
-// built-in types may come between the others.
+// addWarnings adds each warning with the warning before it, so that compare checks their order. It ignores
+// the order if there are several validating webhooks, because they are called concurrently. Warnings about
+// values of built-in types may come between the others.
 func (v view) addWarnings(r *chain.Result) {
 	validating := 0
 	for _, c := range r.Calls {

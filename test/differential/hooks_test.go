@@ -121,7 +121,8 @@ func (s slot) mutatingHook() admissionregistrationv1.MutatingWebhook {
 	return h
 }
 
-// webhooks distributes the slots over two configurations of each type, in another order than their names.
+// webhooks distributes the slots over two configurations of each type. The configurations are not in the order of their
+// names.
 func webhooks() chain.Webhooks {
 	w := chain.Webhooks{Handlers: map[string]http.Handler{}}
 	for _, name := range []string{"diff-b", "diff-a"} {

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A kind of object in the cases.
+// A kind is a kind of object in the cases.
 type kind struct {
 	name   string
 	gvr    metav1.GroupVersionResource
@@ -109,7 +109,7 @@ func configMap(r *rand.Rand) map[string]any {
 	return o
 }
 
-// template returns a pod template that the labels select.
+// template returns a pod template with the label that the selectors of workloads select.
 func template(r *rand.Rand) map[string]any {
 	return map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "a"}}, "spec": pod(r)["spec"]}
 }

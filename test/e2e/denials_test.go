@@ -27,7 +27,7 @@ import (
 type denial struct {
 	name string // completes the text of the spec
 	err  error
-	// want is what the API client gets; without the prefix of its message.
+	// want is the status that the API client gets, without the prefix of its message.
 	want metav1.Status
 	// kubectl is the output of kubectl. It is checked unless empty.
 	kubectl string

@@ -68,7 +68,7 @@ func write[T any](l *logbook[T], hook string, req *webhook.Request[T]) error {
 	if e.old, err = req.OldObject(); err != nil {
 		return err
 	}
-	if err := req.DecodeOptions(&e.options); err != nil && req.Operation != admissionv1.Connect { // a CONNECT has none
+	if err := req.DecodeOptions(&e.options); err != nil && req.Operation != admissionv1.Connect { // it has no options
 		return err
 	}
 	if req.Object != nil {

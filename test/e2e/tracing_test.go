@@ -284,7 +284,7 @@ var _ = Describe("an API server with tracing", func() {
 	})
 })
 
-// register serves the hook and registers it with an API server other than that of the suite.
+// register serves the hook and registers it with an API server other than the suite's.
 func (o *observed) register(ctx context.Context, c *rest.Config) (*admissionregistrationv1.MutatingWebhookConfiguration, error) {
 	configuration, _, err := webhook.Configurations(webhook.ConfigurationOptions{Name: "watched", URL: serve(o.hook), CABundle: ca.Bundle}, o.hook)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// charts checks the Helm chart of the project: Helm finds no fault in it, and the API server accepts its objects with the
-// default values and with all of them set.
+// charts checks the Helm chart of the project: Helm finds no fault in it, and the API server accepts its objects with
+// the default values and with every value set.
 func (p *project) charts(t *testing.T, dir string) {
 	chart := filepath.Join(dir, "bin", "chart")
 	command(t, dir, "make", "chart", "ADMITKIT="+admitkit)
@@ -62,7 +62,8 @@ func (p *project) matchesManifests(t *testing.T, dir, text, namespace string) {
 	}
 }
 
-// installsChart installs the chart as a release, and deletes its namespace first. Nothing of it blocks the cluster then.
+// installsChart installs the chart as a release, and deletes the namespace without uninstalling the release. The
+// configurations are deleted with the namespace, so they do not block the cluster.
 func (p *project) installsChart(t *testing.T, dir string) {
 	registering.Lock()
 	defer registering.Unlock()

@@ -235,8 +235,8 @@ func run(m *testing.M) (int, error) {
 // server block the objects of other projects.
 var registering sync.RWMutex
 
-// TestProjects tests each project, at most two at the same time. ADMITKIT_CASES=all, which "make nightly" sets, tests the
-// nightly ones too.
+// TestProjects tests each project, at most two at the same time. With ADMITKIT_CASES=all, which "make nightly" sets, it
+// also tests the nightly projects.
 func TestProjects(t *testing.T) {
 	free := make(chan struct{}, 2)
 	for _, p := range all {
@@ -410,7 +410,7 @@ func read(t *testing.T, dir string) map[string][]byte {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		name, _ := filepath.Rel(dir, path) // the path is always below
+		name, _ := filepath.Rel(dir, path) // the path is always below dir
 		found[filepath.ToSlash(name)] = append([]byte{}, text...)
 		return err
 	})

@@ -54,7 +54,7 @@ func (c *connection) isIdle() bool { return c.turns >= 2 && !c.fromClient }
 // An exposure counts the calls that may fail because a replica was killed.
 type exposure struct {
 	inFlight int // calls in flight on the replica when it was killed
-	late     int // calls or close alerts sent on an idle connection before the client saw its end
+	late     int // calls or close alerts that the client sent on an idle connection before it saw the close
 	refused  int // new connections before the balancer noticed the death
 }
 
@@ -241,7 +241,7 @@ func (b *balancer) lag(ctx context.Context) bool {
 	}
 }
 
-// choose returns the next endpoint and a new connection to it, or nil if none is in use.
+// choose returns the next endpoint and a new connection to it, or nil if no endpoint is in use.
 func (b *balancer) choose() (*endpoint, *connection) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -294,8 +294,8 @@ func (b *balancer) recordBytes(e *endpoint, c *connection, fromClient bool) {
 	c.fromClient = fromClient
 }
 
-// copyBytes copies bytes until the end of the stream, which it copies, too. It resets both connections if
-// one fails. It calls received after each read, before it writes the bytes.
+// copyBytes copies bytes and the end of the stream. It resets both connections if one fails. It calls
+// received after each read, before it writes the bytes.
 func copyBytes(to, from *net.TCPConn, received func()) {
 	if _, err := io.Copy(to, readFunc(func(p []byte) (int, error) {
 		n, err := from.Read(p)

@@ -17,7 +17,7 @@ import (
 
 const (
 	hostileRate = 20 // creates per second by the API server's client, with two calls each
-	// The replica may keep this many goroutines and bytes more than before the attack. The API
+	// The replica may keep this many more goroutines and bytes than before the attack. The API
 	// server's connections have two goroutines each, and the Go runtime does not return all memory.
 	hostileGoroutines = 60
 	hostileMemory     = 24 << 20

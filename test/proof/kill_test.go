@@ -106,8 +106,8 @@ func kill(t *testing.T, s *service, count int, removed bool) killing {
 	return k
 }
 
-// busiest waits for a call in flight and returns the replica that has most. A new replica may have none
-// for a while, because the API server keeps its connections.
+// busiest waits for a call in flight and returns the replica that has the most. A new replica may have
+// none for a while, because the API server keeps its connections.
 func (s *service) busiest(t *testing.T) *replica {
 	t.Helper()
 	var found *replica

@@ -54,7 +54,7 @@ func (l *load) run(ctx context.Context, rate int, call func(context.Context) err
 	}
 }
 
-// awaitCalls waits until more further calls have ended.
+// awaitCalls waits until the given number of further calls have ended.
 func (l *load) awaitCalls(t *testing.T, more int) {
 	t.Helper()
 	before, _ := l.count()

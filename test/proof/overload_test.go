@@ -82,7 +82,7 @@ func TestOverloadIsShed(t *testing.T) {
 	checkUsers(t, &users, over)
 }
 
-// unloaded lets several callers make calls, each one call after the other.
+// unloaded lets several callers make calls at the same time. Each makes one call after the other.
 func unloaded(c *caller, callers, each int) {
 	var group sync.WaitGroup
 	for range callers {
@@ -103,8 +103,8 @@ type overloading struct {
 	made   int
 }
 
-// overload makes overloadTimes as many calls as the replica can take, and one call per second through the
-// API server. At the end the direct calls give up, and those through the API server continue.
+// overload makes overloadTimes times as many calls as the replica can take, and one call per second
+// through the API server. At the end the direct calls give up, and those through the API server continue.
 func overload(t *testing.T, s *service, c *caller, users *samples) overloading {
 	t.Helper()
 	o := overloading{start: time.Now(), lasted: scale(5*time.Second, time.Minute)}
@@ -138,7 +138,7 @@ func overload(t *testing.T, s *service, c *caller, users *samples) overloading {
 	return o
 }
 
-// recovery checks that the replica admits every call from two seconds after the overload on.
+// recovery checks that the replica admits every call that begins two seconds or more after the overload.
 func recovery(t *testing.T, c *caller, o overloading) {
 	t.Helper()
 	after := &caller{url: c.url, http: c.http, body: c.body, attempts: &samples{}, calls: &samples{}}

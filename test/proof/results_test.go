@@ -101,7 +101,7 @@ func (s *samples) failures(start time.Time) string {
 	return b.String()
 }
 
-// withoutPorts replaces each port in the text of an error, so that errors of several ports are equal.
+// withoutPorts replaces each port in the text of an error, so that errors that differ only in their ports are equal.
 func withoutPorts(text string) string {
 	var b strings.Builder
 	for len(text) > 0 {

@@ -207,8 +207,8 @@ func (h *havoc) awaitStep(t *testing.T) *replica {
 }
 
 // kill drains replicas, kills them and starts others. Without the drain, calls in flight would fail for
-// reasons other than certificates, which TestKillFailsOnlyExposedCalls counts. This test is about the
-// state that a killed replica leaves in the cluster.
+// reasons other than certificates. TestKillFailsOnlyExposedCalls counts such failures. This test is
+// about the state that a killed replica leaves in the cluster.
 func (h *havoc) kill(t *testing.T, victims ...*replica) {
 	t.Helper()
 	for _, r := range victims {

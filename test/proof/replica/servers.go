@@ -70,8 +70,8 @@ func abrupt(listener net.Listener, tlsConfig *tls.Config, hooks []*webhook.Hook)
 	}
 }
 
-// controllerRuntime returns the webhook server of controller-runtime. Its handlers decide as those of
-// control.Hooks.
+// controllerRuntime returns the webhook server of controller-runtime. Its handlers make the same
+// decisions as those of control.Hooks.
 func controllerRuntime(port int, source certs.Source, pause time.Duration) func(context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc(readyPath, ok)

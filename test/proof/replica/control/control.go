@@ -15,7 +15,7 @@ import (
 const (
 	Admitkit          = "admitkit"
 	Abrupt            = "abrupt"             // net/http, closed at SIGTERM
-	ControllerRuntime = "controller-runtime" // whose context SIGTERM cancels
+	ControllerRuntime = "controller-runtime" // SIGTERM cancels its context
 )
 
 // Certificate sources of a replica.
@@ -28,7 +28,7 @@ const (
 // Settings configure a replica.
 type Settings struct {
 	Name      string
-	Namespace string        // whose objects the hooks are called for
+	Namespace string        // the hooks are called for its objects
 	Pause     time.Duration // duration of each call
 	Server    string
 
