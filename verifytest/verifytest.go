@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package verifytest tests in a Go test that a mutating webhook is safe to call again. It serves the webhook's handler on
-// loopback and runs the program admitkit, whose command verify calls it as the API server does.
+// loopback and runs "admitkit verify", which calls the handler as the API server does.
 //
 // The package is a module of its own and needs only Go's library. So it changes nothing in the go.mod of a project with
 // other versions of controller-runtime or of Kubernetes' libraries. Package idempotence of admitkit does the same in
@@ -26,7 +26,7 @@ import (
 type Options struct {
 	// Tool is the path of the program admitkit. The default is $ADMITKIT, or else admitkit in $PATH.
 	Tool string
-	// Path is the path of the webhook, if the handler serves several or looks at it. The default is /.
+	// Path is the path of the webhook, if the handler serves several paths or reads the path. The default is /.
 	Path string
 	// Args are further flags of "admitkit verify", such as "--objects=20" or "--exceptions=exceptions.yaml".
 	Args []string
@@ -38,14 +38,14 @@ const install = "install it with\n  go install github.com/admitkit/admitkit/cmd/
 // Run tests a handler. configuration is a file with its MutatingWebhookConfiguration, such as
 // config/webhook/manifests.yaml. samples are files or folders with objects that the webhook changes.
 //
-// The test fails if a law fails, with the report of verify as its output, and if there is no verdict: the program is
-// missing, the handler does not answer, or it changes too few objects. It never skips.
+// The test fails if a law fails, with the report of verify as its output. It also fails if there is no verdict, because
+// the program is missing, the handler does not respond, or it changes too few objects. It is never skipped.
 func Run(t testing.TB, handler http.Handler, configuration string, samples ...string) {
 	t.Helper()
 	Options{}.Run(t, handler, configuration, samples...)
 }
 
-// Run is the function Run with options.
+// Run is like the function Run, but with options.
 func (o Options) Run(t testing.TB, handler http.Handler, configuration string, samples ...string) {
 	t.Helper()
 	tool, err := o.tool()

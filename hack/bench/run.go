@@ -28,7 +28,7 @@ func (o *options) rowsOf(size document.Size, keep func(*subject.Subject) bool) [
 }
 
 // keep reports whether a subject was requested. A projection is compared with the whole type, so a request
-// for projections includes that.
+// for projections includes the whole type.
 func (o *options) keep(s *subject.Subject) bool {
 	typed := o.shapes.has(subject.Typed) || o.shapes.has(subject.Projection)
 	switch s.Candidate {

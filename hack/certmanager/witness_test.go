@@ -85,7 +85,7 @@ func (s *service) served(t *testing.T) *x509.Certificate {
 	return leaf
 }
 
-// awaitOther waits until the Service has another certificate than old.
+// awaitOther waits until the Service has a certificate other than old.
 func (s *service) awaitOther(t *testing.T, old *x509.Certificate) {
 	t.Helper()
 	poll(t, "another certificate", func(context.Context) error {
@@ -161,7 +161,7 @@ func (w *witness) failedNone(t *testing.T) {
 	}
 }
 
-// some waits for some further calls and handshakes.
+// some waits for at least 30 further handshakes.
 func (w *witness) some(t *testing.T) {
 	t.Helper()
 	count := func() int {

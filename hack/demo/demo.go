@@ -46,7 +46,7 @@ func start(ctx context.Context, s *screen) (d *demo, err error) {
 	s.progress("kube-apiserver %s is ready after %s.", version, time.Since(began).Round(100*time.Millisecond))
 
 	if _, err = d.cluster.Kubectl(ctx, "", "apply", "-f", folder+"namespace.yaml"); err != nil {
-		return d, err // the stage, set before any rule applies
+		return d, err // the namespace must exist before any rule applies
 	}
 	dir, err := os.MkdirTemp("", "demo-")
 	if err != nil {

@@ -38,7 +38,7 @@ func run(ctx context.Context, s *screen) error {
 	return err
 }
 
-// play starts the API server and the hooks, prints the stories, and cleans up, also after a failure.
+// play starts the API server and the hooks, prints the stories, and cleans up, even after a failure.
 func play(ctx context.Context, s *screen) (err error) {
 	d, err := start(ctx, s)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A screen writes for a person. Colours repeat only what the text says.
+// A screen writes for a person. Colours only repeat what the text says.
 type screen struct {
 	w      io.Writer
 	colour bool

@@ -120,7 +120,7 @@ func TestMakeTargetsExist(t *testing.T) {
 		switch path {
 		case filepath.Join(root, "docs", "projects.md"), filepath.Join(root, "docs", "manifests.md"):
 			targets = scaffolded // these pages are about a generated project
-		case filepath.Join(root, "docs", tutorial): // it uses both
+		case filepath.Join(root, "docs", tutorial): // the tutorial uses both
 			targets = maps.Clone(own)
 			maps.Copy(targets, scaffolded)
 		}

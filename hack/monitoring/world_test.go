@@ -107,7 +107,7 @@ func (w *world) call(outcome webhook.Outcome, count int, took time.Duration) {
 	}
 }
 
-// usual simulates a good minute: some hundred calls and a probe that disconnects.
+// usual simulates a good minute: a few hundred calls and a probe that disconnects.
 func (w *world) usual() {
 	w.call(webhook.Allowed, 200, 3*time.Millisecond)
 	w.call(webhook.Mutated, 100, 4*time.Millisecond)

@@ -26,7 +26,7 @@ import (
 
 const tool = "github.com/admitkit/admitkit/cmd/admitkit"
 
-// A release has the flags and what git says of the commit.
+// A release has the flags and what git reports about the commit.
 type release struct {
 	root, version, out string
 	dryRun             bool

@@ -64,7 +64,7 @@ func tagged(t *testing.T) (dir, version string) {
 	}
 	write(t, filepath.Join(dir, "CHANGELOG.md"), strings.Replace(changelog, "\n## Unreleased", "\n## "+version[1:]+".1", 1))
 	commitAs()
-	wantError(t, &r, "CHANGELOG.md has no heading") // of this very version
+	wantError(t, &r, "CHANGELOG.md has no heading") // no heading for this exact version
 	write(t, filepath.Join(dir, "CHANGELOG.md"), strings.Replace(changelog, "\n## Unreleased", "\n## "+version[1:], 1))
 	wantError(t, &r, "uncommitted changes")
 	commitAs()
@@ -94,8 +94,8 @@ func write(t *testing.T, file, content string) {
 	}
 }
 
-// TestRelease builds a release for this platform. Then it publishes the module in a folder, as a module proxy has it,
-// installs the tool from there, and runs the CI workflow of a new project in a clone.
+// TestRelease builds a release for this platform. Then it publishes the module in a folder laid out as a module
+// proxy, installs the tool from there, and runs the CI workflow of a new project in a clone.
 func TestRelease(t *testing.T) {
 	dir, version := tagged(t)
 	out := filepath.Join(t.TempDir(), "dist")
@@ -225,7 +225,7 @@ func publish(t *testing.T, dir, version string) []string {
 	return []string{"GOPROXY=file://" + proxy + ",file://" + filepath.Join(cache, "cache", "download"), "GOSUMDB=off", "GOFLAGS=-modcacherw", "GOWORK=off"}
 }
 
-// runWorkflow creates a project and runs the commands of its CI workflow in a clone of it, as another machine does.
+// runWorkflow creates a project and runs the commands of its CI workflow in a clone of it, as on another machine.
 func runWorkflow(t *testing.T, admitkit string, env []string) {
 	t.Helper()
 	parent := t.TempDir()

@@ -13,7 +13,7 @@ import (
 )
 
 // validateDeletion denies the deletion of protected objects. It decodes only their metadata. It takes the
-// name from the object, because a request of a deletecollection has none.
+// name from the object, because a request from a deletecollection has no name.
 func validateDeletion(_ context.Context, req *webhook.Request[metav1.PartialObjectMetadata]) error {
 	old, err := req.OldObject()
 	if err != nil {

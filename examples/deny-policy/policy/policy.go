@@ -37,7 +37,7 @@ func Hooks(ledger Ledger) []*webhook.Hook {
 			Rules:             webhook.Rules(webhook.OnWrite("", "v1", "pods")),
 			NamespaceSelector: enforced(),
 		}, validatePod),
-		// The Pods of a Deployment are checked, too, but then only the ReplicaSet controller gets
+		// The Pods of a Deployment are also checked, but then only the ReplicaSet controller gets
 		// the error. This hook reports it to the user.
 		webhook.Validating(admissionregistrationv1.ValidatingWebhook{
 			Name:              "deployments.policy.example.com",

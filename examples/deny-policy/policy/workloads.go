@@ -15,7 +15,7 @@ import (
 )
 
 // The hooks for workloads decode into projections: structs with only the fields that the rules read. They
-// skip the other fields of a Pod, which are most of it.
+// skip the other fields, which make up most of a Pod.
 
 type pod struct {
 	Metadata metadata `json:"metadata"`

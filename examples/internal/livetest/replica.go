@@ -49,5 +49,5 @@ func Start(t *testing.T, p program.Program, args ...string) *Replica {
 	return r
 }
 
-// Stop ends the program like SIGTERM.
+// Stop ends the program as SIGTERM does.
 func (r *Replica) Stop() { r.stop() }

@@ -5,8 +5,8 @@
 // The API server may call a mutating webhook again with its own output, after other webhooks and users have
 // changed that output. So the hook keeps no state and does not rely on marks in the object. It checks each
 // part (the container, the volume, each mount) and adds the missing ones. It recognizes a part by its
-// content, not by its name alone. If something else has the place of a part, it denies the Pod, in every
-// call.
+// content, not by its name alone. If something else is in the place of a part, the hook denies the Pod in
+// every call.
 package inject
 
 import (
@@ -43,7 +43,7 @@ func Hooks(image string) []*webhook.Hook {
 			Name:           "inject.sidecar.example.com",
 			Rules:          newPods(),
 			ObjectSelector: labelled(),
-			// Containers that a later webhook adds need the mount, too.
+			// Containers that a later webhook adds also need the mount.
 			ReinvocationPolicy: ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy),
 		}, mutate),
 		webhook.Validating(admissionregistrationv1.ValidatingWebhook{

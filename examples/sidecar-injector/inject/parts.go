@@ -57,7 +57,7 @@ func mount() corev1.VolumeMount {
 	return corev1.VolumeMount{Name: VolumeName, MountPath: MountPath}
 }
 
-// containers yields every container of the Pod, also the proxy, with its field path.
+// containers yields every container of the Pod, including the proxy, with its field path.
 func containers(spec *corev1.PodSpec) iter.Seq2[*field.Path, *corev1.Container] {
 	return func(yield func(*field.Path, *corev1.Container) bool) {
 		for i := range spec.InitContainers {
@@ -85,8 +85,8 @@ func hasVolume(spec *corev1.PodSpec) bool {
 	return slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == VolumeName })
 }
 
-// conflicts returns an error for each field of the user that has the place of a part. The hooks must not
-// replace such a field.
+// conflicts returns an error for each field of the user that takes the place of a part. The hooks must
+// not replace such a field.
 func conflicts(spec *corev1.PodSpec) field.ErrorList {
 	var errs field.ErrorList
 	for i, v := range spec.Volumes {

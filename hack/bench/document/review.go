@@ -32,5 +32,5 @@ func review(kind metav1.GroupVersionKind, resource metav1.GroupVersionResource, 
 	}
 	return append(MustEncode(&admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{Kind: "AdmissionReview", APIVersion: "admission.k8s.io/v1"}, Request: req,
-	}), '\n') // the API server's encoder ends the document with a newline
+	}), '\n') // the API server's encoder ends a document with a newline
 }

@@ -196,7 +196,7 @@ func item(object map[string]any, list string, i int) map[string]any {
 	return object[list].([]any)[i].(map[string]any)
 }
 
-// change replaces a list by the result of by.
+// change replaces a list with the result of by.
 func change(object map[string]any, list string, by func([]any) []any) {
 	object[list] = by(object[list].([]any))
 }

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// A place is a path to a value, with list elements by name, such as "/spec/containers/[app-0]/image". Other
-// than an index, a name does not change when an element is inserted.
+// A place is a path to a value, with list elements by name, such as "/spec/containers/[app-0]/image".
+// Unlike an index, a name does not change when an element is inserted.
 type place = string
 
 // An element of a list keeps its original name when a patch changes its value.

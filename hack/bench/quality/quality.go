@@ -43,8 +43,8 @@ func Tools() []string {
 	return names
 }
 
-// Compare generates a patch with every tool for every edit, and for two documents: one whose fields the Go
-// types have, and one from a newer API server.
+// Compare generates a patch with every tool for every edit and for two documents: one that has only fields
+// of the Go types, and one from a newer API server.
 func Compare() ([]Result, error) {
 	var results []Result
 	for _, newer := range []bool{false, true} {

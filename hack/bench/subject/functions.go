@@ -15,7 +15,7 @@ import (
 	apiv1 "github.com/admitkit/admitkit/hack/bench/api/v1"
 )
 
-// functions are the handler functions for a Go type T. Those for several types of a kind do the same.
+// functions are the handler functions for a Go type T. The functions for different Go types of one kind do the same.
 type functions[T any] struct {
 	validate       func(*T) error
 	inject         func(*T) error // adds an element to a list, and an annotation

@@ -33,7 +33,7 @@ type Settings struct {
 	} `json:"data"`
 }
 
-// Hooks returns the hooks.
+// Hooks returns the hooks for the transcripts, one for each of Namespaces.
 func Hooks() []*webhook.Hook {
 	open := validating("policy-open.example.com", "open")
 	open.FailurePolicy = ptr.To(admissionregistrationv1.Ignore)
