@@ -78,7 +78,7 @@ func removeLeftovers() {
 	for _, path := range left {
 		unlock, err := flock.Try(filepath.Join(path, lockFile))
 		if err != nil {
-			continue // it is in use, or belongs to another user
+			continue // the folder is in use, or belongs to another user
 		}
 		ended := true
 		for _, pid := range recordedPIDs(path) {

@@ -129,6 +129,6 @@ func (p *process) end() {
 		return
 	case <-wait.C:
 	}
-	_ = p.cmd.Process.Kill() // it fails if the process has ended
+	_ = p.cmd.Process.Kill() // fails if the process has ended
 	<-p.done
 }

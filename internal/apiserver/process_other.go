@@ -7,7 +7,7 @@ package apiserver
 import "os/exec"
 
 func interrupt(cmd *exec.Cmd) {
-	_ = cmd.Process.Kill() // it fails if the process has ended
+	_ = cmd.Process.Kill() // fails if the process has ended
 }
 
 func killIfRunning(int, string) bool { return false }

@@ -16,7 +16,7 @@ import (
 )
 
 func interrupt(cmd *exec.Cmd) {
-	_ = cmd.Process.Signal(syscall.SIGTERM) // it fails if the process has ended
+	_ = cmd.Process.Signal(syscall.SIGTERM) // fails if the process has ended
 }
 
 // killIfRunning kills a process if its command line contains text, because process ids are reused. It reports
@@ -42,7 +42,7 @@ func killIfRunning(pid int, text string) bool {
 func commandHas(pid int, text string) bool {
 	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	if errors.Is(err, fs.ErrNotExist) {
-		line, _ = exec.Command("ps", "-o", "command=", "-p", strconv.Itoa(pid)).Output() // it fails if there is no such process
+		line, _ = exec.Command("ps", "-o", "command=", "-p", strconv.Itoa(pid)).Output() // fails if there is no such process
 	}
 	return strings.Contains(string(line), text)
 }

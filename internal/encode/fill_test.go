@@ -20,7 +20,7 @@ import (
 type filler struct {
 	*rand.Rand
 	left int
-	// bad allows values that cannot be encoded. A value with one of them tests only errors.
+	// bad allows values that cannot be encoded. A value that contains one tests only errors.
 	bad bool
 }
 

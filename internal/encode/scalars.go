@@ -48,7 +48,7 @@ const hex = "0123456789abcdef"
 // encoding/json.
 func appendText(out []byte, s string) []byte {
 	out = append(out, '"')
-	start := 0 // of the text that is not appended yet
+	start := 0 // offset of the text that is not appended yet
 	for i := 0; ; {
 		i = skipPlain(s, i)
 		if i == len(s) {

@@ -17,7 +17,7 @@ var commonKeys = []string{
 }
 
 // matchByKey returns, for each new element of the differing part, the index of the old element with the
-// same key. It reports false unless every element of the list has the key and no two share it.
+// same key. It reports false unless every element of the list has the key and all keys differ.
 func (d *differ) matchByKey(l, part *list, mergeKey string) (from []int, found bool) {
 	keys := []string{mergeKey, "name"}
 	if d.untyped {
@@ -293,8 +293,8 @@ func shared(x, y *node) int {
 	return n
 }
 
-// gaps returns two counts: for each of the n old elements, and for each new element, how many elements
-// that keep their order stand at or before its index.
+// gaps returns, for each of the n old elements and for each new element, how many elements that keep
+// their order are at or before its index.
 func gaps(n int, from []int) (before, after []int) {
 	before, after = make([]int, n), make([]int, len(from))
 	count := 0

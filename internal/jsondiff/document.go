@@ -92,7 +92,7 @@ func (n *node) find(name string) (*node, bool) {
 	c := jsonraw.At(n.raw, 0, 0)
 	more, err := c.OpenObject()
 	for more && err == nil {
-		text, _ := c.Name() // it was checked
+		text, _ := c.Name() // cannot fail: the name was checked
 		if string(text) == name {
 			raw, err := c.Value()
 			return &node{raw: raw}, err == nil

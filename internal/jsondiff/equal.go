@@ -59,7 +59,7 @@ func plainScalar(n *node) []byte {
 	switch n.kind() {
 	case jsonraw.String:
 		c := jsonraw.At(n.raw, 0, 0)
-		text, _ := c.TextBytes() // it was checked
+		text, _ := c.TextBytes() // cannot fail: the text was checked
 		return text
 	case jsonraw.Number:
 		return plainNumber(n.raw)
@@ -102,7 +102,7 @@ func plainNumber(raw []byte) []byte {
 
 // A numbering numbers values from 0 in order of arrival. Equal values get equal numbers.
 type numbering struct {
-	newest map[uint64]int // by hash: the last value's number
+	newest map[uint64]int // by hash: the number of the last value with the hash
 	values []*node
 	older  []int // by value: the previous value with the same hash, or none
 }

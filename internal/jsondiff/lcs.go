@@ -39,8 +39,8 @@ func commonSubsequence(x, y []int) []pair {
 	return nil
 }
 
-// predecessor returns the neighbour diagonal from which one edit leads to diagonal k, and the index of x
-// that it reached. The slice reach is centred on diagonal 0.
+// predecessor returns the neighbouring diagonal from which one edit leads to diagonal k, and the index
+// of x that it reached. The slice reach is centred on diagonal 0.
 func predecessor(reach []int, k int) (diagonal, i int) {
 	middle := len(reach) / 2
 	edits := middle - 1

@@ -30,8 +30,8 @@ func NewNames(names ...string) *Names {
 	return n
 }
 
-// A label is a member's name as it usually stands in a document: quoted, without escapes, and directly followed
-// by the colon.
+// A label is a member's name as it usually appears in a document: quoted, without escapes, and directly
+// followed by the colon.
 type label struct {
 	text string
 	// The first eight bytes, or fewer if the label is shorter.

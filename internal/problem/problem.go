@@ -42,7 +42,7 @@ func (e *Error) Hint(format string, args ...any) *Error { return Hint(e, format,
 // Hints returns the hints of err or of an error that it wraps.
 func Hints(err error) []string {
 	for with := (*Error)(nil); errors.As(err, &with); err = with.Err {
-		if len(with.Hints) > 0 { // they include those of the errors that it wraps
+		if len(with.Hints) > 0 { // Hints includes the hints of the errors that it wraps
 			return append([]string(nil), with.Hints...)
 		}
 	}

@@ -23,10 +23,10 @@ import (
 // DefaultInterval is the default time between two reads.
 const DefaultInterval = 10 * time.Second
 
-// DefaultMaxBytes is the largest file by default, in bytes. A Secret holds no more than 1 MiB.
+// DefaultMaxBytes is the default maximum size of a file, in bytes. A Secret holds no more than 1 MiB.
 const DefaultMaxBytes = 1 << 20
 
-// DefaultPause is how long changed files must stay the same by default before they are used.
+// DefaultPause is the default time for which changed files must stay the same before they are used.
 const DefaultPause = 250 * time.Millisecond
 
 // Options configure Files. Paths and Parse are required.

@@ -99,7 +99,7 @@ func TestFileThatKeepsChangingIsNotReloaded(t *testing.T) {
 	})
 }
 
-// Run ends at once when it is stopped, also during a pause between two reads.
+// Run ends at once when it is stopped, even during a pause between two reads.
 func TestRunStopsDuringAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)

@@ -143,7 +143,7 @@ func usesOthers(h http.Handler, doc object) error {
 	return nil
 }
 
-// similarParts are functions that add parts to doc which resemble the parts that a call added in after.
+// similarParts are functions that add parts to doc. The parts resemble those that a call added in after.
 var similarParts = map[string]func(doc, after object){
 	"containers of the same name in the other list": func(doc, after object) {
 		spec := doc["spec"].(object)

@@ -39,7 +39,7 @@ func sideEffectLookalikes() []Case {
 	}
 }
 
-// noneOnDryRun declares sideEffects NoneOnDryRun, so that the API server calls for dry runs.
+// noneOnDryRun declares sideEffects NoneOnDryRun, so that the API server calls the webhook for dry runs.
 func noneOnDryRun(c Case) Case {
 	c.Webhook.SideEffects = ptr.To(admissionregistrationv1.SideEffectClassNoneOnDryRun)
 	return c

@@ -56,7 +56,7 @@ var _ = Describe("Install of a validating hook that checks the work of a mutatin
 		}
 	}
 
-	// runs starts a program with self-managed certificates and returns once it is installed.
+	// runs starts a program with self-managed certificates. It returns the installer once the hooks are installed.
 	runs := func(ctx context.Context) *installing.Installer {
 		GinkgoHelper()
 		listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -24,8 +24,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// An installation is the webhook of one spec. It belongs to the namespace with its name. Its hooks select
-// the target namespace.
+// An installation is the webhook of one spec. It belongs to the namespace of the same name. Its hooks
+// select the target namespace.
 type installation struct {
 	name, target string
 	o            installing.Options

@@ -112,8 +112,8 @@ func (c *caller) call(ctx context.Context, timeout time.Duration) error {
 	}
 }
 
-// try makes one attempt. If the replica refused it correctly, try returns the time of Retry-After, else
-// a negative duration.
+// try makes one attempt. If the replica refused it correctly, try returns the delay in Retry-After,
+// else a negative duration.
 func (c *caller) try(ctx context.Context, timeout time.Duration) (time.Duration, error) {
 	// The requests share the bytes of the body, so many requests need little memory.
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+"?timeout="+timeout.String(), bytes.NewReader(c.body))
@@ -143,7 +143,7 @@ func (c *caller) try(ctx context.Context, timeout time.Duration) (time.Duration,
 	return -1, nil
 }
 
-// refusal returns the time of Retry-After, or an error if the API server would not understand the response.
+// refusal returns the delay in Retry-After, or an error if the API server would not understand the response.
 func refusal(resp *http.Response, answer []byte) (time.Duration, error) {
 	reasons := map[int]metav1.StatusReason{
 		http.StatusTooManyRequests:    metav1.StatusReasonTooManyRequests,

@@ -23,9 +23,9 @@ const (
 	hostileMemory     = 24 << 20
 )
 
-// TestHostileClientsFailNoHonestCall runs all attacks at once. Meanwhile calls of the API server and
-// calls with a new handshake each must succeed. Afterwards the replica must be back to its goroutines
-// and memory.
+// TestHostileClientsFailNoHonestCall runs all attacks at once. Meanwhile, calls of the API server,
+// and calls that each need a new handshake, must succeed. Afterwards the replica must have about as
+// many goroutines and as much memory as before.
 func TestHostileClientsFailNoHonestCall(t *testing.T) {
 	s := newService(t, 0)
 	s.settings = control.Settings{

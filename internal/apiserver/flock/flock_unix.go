@@ -2,7 +2,7 @@
 
 //go:build unix
 
-// Package flock locks files until the locking process ends, also if it is killed.
+// Package flock locks files. A lock lasts until the locking process ends, even if the process is killed.
 package flock
 
 import (

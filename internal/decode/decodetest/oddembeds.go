@@ -104,8 +104,8 @@ type lost struct {
 	Found string `json:"found,omitempty"`
 }
 
-// shadows has hidden fields: the outer field hides the embedded one, then a tagged field hides an untagged
-// one, and two equal ones hide each other.
+// shadows has hidden fields: an outer field hides an embedded field, a tagged field hides an untagged
+// field, and two equal fields hide each other.
 type shadows struct {
 	Left
 	*Right

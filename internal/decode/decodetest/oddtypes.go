@@ -305,6 +305,6 @@ type unfit struct {
 	Ref     *chan int    `json:"ref,omitempty"`
 	Hidden  string       `json:"-"`
 	private string       //nolint:unused // deliberately never set
-	_       [0]chan bool // ignored too
+	_       [0]chan bool // also ignored
 	Last    string       `json:"last"`
 }

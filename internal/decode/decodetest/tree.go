@@ -92,7 +92,7 @@ func parse(doc []byte, t reflect.Type) *node {
 	return n
 }
 
-// read returns nil in front of a closing bracket.
+// read returns nil before a closing bracket.
 func read(doc []byte) (n *node, rest []byte) {
 	doc = bytes.TrimLeft(doc, " \n\t\r,:")
 	switch doc[0] {

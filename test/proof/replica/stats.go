@@ -36,7 +36,7 @@ func (s *stats) Begin(ctx context.Context, _ *webhook.Hook, _ *http.Request) (co
 	}
 }
 
-// serve serves the state until the process ends, also during a drain.
+// serve serves the state until the process ends, even during a drain.
 func (s *stats) serve() (addr string, err error) {
 	listener, err := listen()
 	if err != nil {
