@@ -77,7 +77,7 @@ func excludes(t *testing.T, where string, expr parser.Expr, metric string, outco
 	return seen
 }
 
-// takes reports whether a selector can match series with the value of a label.
+// takes reports whether a selector can match series in which the label has the value.
 func takes(selector []*labels.Matcher, label, value string) bool {
 	for _, m := range selector {
 		if m.Name == label && !m.Matches(value) {

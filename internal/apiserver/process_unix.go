@@ -42,7 +42,7 @@ func killIfRunning(pid int, text string) bool {
 func commandHas(pid int, text string) bool {
 	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	if errors.Is(err, fs.ErrNotExist) {
-		line, _ = exec.Command("ps", "-o", "command=", "-p", strconv.Itoa(pid)).Output() // fails if there is no such process
+		line, _ = exec.Command("ps", "-o", "command=", "-p", strconv.Itoa(pid)).Output() // fails without such a process
 	}
 	return strings.Contains(string(line), text)
 }

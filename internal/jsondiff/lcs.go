@@ -7,7 +7,7 @@ import (
 	"sort"
 )
 
-// mostEdits bounds the cost of commonSubsequence, which grows with the square of the number of edits.
+// mostEdits bounds the number of edits that commonSubsequence finds. Its cost grows with the square of that number.
 const mostEdits = 400
 
 // A pair is an element of the old list and an element of the new one, by index.
@@ -67,7 +67,8 @@ func walkBack(history [][]int, i, j int) (pairs []pair) {
 // none marks a new element that matches no old one.
 const none = -1
 
-// longestIncreasing marks a longest increasing subsequence of from, which may skip elements.
+// longestIncreasing marks the elements of a longest increasing subsequence of from. Entries with the value none do not
+// count.
 func longestIncreasing(from []int) []bool {
 	var tails []int // tails[k] is the end of the best subsequence of length k+1
 	prev := make([]int, len(from))

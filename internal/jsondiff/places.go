@@ -41,7 +41,7 @@ func (p *places) next() int {
 	return p.at + p.moving.before(p.from[p.order[p.passed-1]])
 }
 
-// take returns the current index of the old element i, which moves now.
+// take returns the current index of the old element i, which the caller moves now.
 func (p *places) take(i int) int {
 	p.moving.add(i, -1)
 	if k := p.staysUntil[i]; k < p.passed {

@@ -22,7 +22,7 @@ func (p *podCheck) checkHost() {
 		p.forbidden(p.at.Child("hostNetwork"), no)
 	}
 	if spec.HostPID {
-		p.forbidden(p.at.Child("HostPID"), no) // as the API server writes it
+		p.forbidden(p.at.Child("HostPID"), no) // the API server also uses this spelling
 	}
 	if spec.HostIPC {
 		p.forbidden(p.at.Child("HostIPC"), no)

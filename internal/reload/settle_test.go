@@ -27,8 +27,7 @@ func slowly(t *testing.T, path string, pause time.Duration, pieces ...string) {
 	}
 }
 
-// Half of a file that is being written looks like any other content. It must not be loaded, no matter when the
-// file is read.
+// A half-written file looks like any other file. It must not be loaded, no matter when the file is read.
 func TestHalfWrittenFileIsNotLoaded(t *testing.T) {
 	const step = DefaultPause / 5
 	for delay := time.Duration(1); delay < 5*step; delay += step / 2 {
@@ -52,7 +51,7 @@ func TestHalfWrittenFileIsNotLoaded(t *testing.T) {
 	}
 }
 
-// The caller of the first load waits for it, so it takes no pause.
+// The caller waits for the first load, so that load does not pause.
 func TestFirstLoadTakesNoPause(t *testing.T) {
 	for _, why := range []string{"good", "bad", "missing"} {
 		synctest.Test(t, func(t *testing.T) {

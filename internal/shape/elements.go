@@ -23,7 +23,7 @@ const (
 	mostScratch = 1 << 20 // bytes that a pooled scratch list may keep
 )
 
-// Elements returns a collector for list, which is nil and has the List type.
+// Elements returns a collector for list, a nil value of the List type.
 func (s *Shape) Elements(list reflect.Value) Elements {
 	return Elements{shape: s, list: list, room: s.room(int(s.usual.Load()))}
 }

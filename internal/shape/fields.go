@@ -10,7 +10,7 @@ import (
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
-// A Field is a field of a struct or of a struct embedded in it, which JSON encodes as a member.
+// A Field is a field that JSON encodes as a member of a struct. It is declared in the struct or in an embedded struct.
 type Field struct {
 	// Name is the member's name in JSON.
 	Name string

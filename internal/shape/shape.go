@@ -26,7 +26,7 @@ import (
 // A Kind is the way in which a value is decoded, encoded and compared.
 type Kind uint8
 
-// The kinds. A value of no other kind is Opaque.
+// The kinds. A value that fits no other kind is Opaque.
 const (
 	Opaque Kind = iota
 	Bool

@@ -59,7 +59,7 @@ type memo[T comparable] struct {
 const mostRemembered = 512
 
 // remembered fills dst from the memo if the next value has the memo's text, and otherwise calls read. A dst that
-// is not zero was filled by an earlier member with the same name, which read must merge.
+// is not zero was filled by an earlier member with the same name. Then read must merge the two values.
 func remembered[T comparable](d *decoder, m *memo[T], dst *T, read func() error) error {
 	if d.c.Kind() != jsonraw.Object || *dst != *new(T) {
 		return read()

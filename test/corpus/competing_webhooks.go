@@ -53,7 +53,8 @@ func movesInitFirst(c corev1.Container) edit {
 	}
 }
 
-// first returns the list with the container at its front. A container of that name moves there.
+// first returns the list with the container at its front. If the list already has a container of that name, it moves
+// that container.
 func first(list []corev1.Container, c corev1.Container) []corev1.Container {
 	i := slices.IndexFunc(list, func(other corev1.Container) bool { return other.Name == c.Name })
 	if i >= 0 {

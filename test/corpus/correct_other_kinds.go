@@ -148,7 +148,7 @@ func certificatesAdded(_ *review.Request, c *corev1.ConfigMap) error {
 	return nil
 }
 
-// rotated annotates a Secret with a word for its type, which is immutable.
+// rotated annotates a Secret with a word that depends only on the type of the Secret, which is immutable.
 func rotated(_ *review.Request, s *corev1.Secret) error {
 	if s.Type == corev1.SecretTypeTLS {
 		setKey(&s.Annotations, "rotation.example.com/kind", "certificate")

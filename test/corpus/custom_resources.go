@@ -47,7 +47,7 @@ func customResourceLookalikes() []Case {
 func WidgetCRD() *apiextensionsv1.CustomResourceDefinition {
 	crd := new(apiextensionsv1.CustomResourceDefinition)
 	if err := yaml.UnmarshalStrict([]byte(widgetCRD), crd); err != nil {
-		panic(err) // a constant of this package
+		panic(err) // cannot happen: the definition is a constant
 	}
 	return crd
 }
@@ -168,7 +168,7 @@ spec:
   - {name: build, image: "build:v1", timeout: 5, args: [-v], mounts: [{path: /data, store: data}]}
   - {name: check, image: "check:v1", timeout: 30}
 `), w); err != nil {
-		panic(err) // a constant of this package
+		panic(err) // cannot happen: the input is a constant
 	}
 	return w
 }

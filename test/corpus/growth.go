@@ -136,8 +136,8 @@ func guardedMount(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// guardedBoth checks for its volume and mounts but not for its variable. A second call adds that
-// again.
+// guardedBoth checks for its volume and mounts but not for its variable. A second call adds the
+// variable again.
 func guardedBoth(r *review.Request, p *corev1.Pod) error {
 	if err := certsMounted(r, p); err != nil {
 		return err

@@ -61,7 +61,7 @@ func (h handler) decide(r *review.Request) (*review.Decision, patch.Patch, error
 	return review.Allow(), p, err
 }
 
-// typed returns a handler that decodes the object into a T and changes that. Fields that T lacks stay.
+// typed returns a handler that decodes the object into a T and changes the T. Fields that T lacks stay.
 func typed[T any](change func(r *review.Request, object *T) error) handler {
 	return func(r *review.Request) (patch.Patch, error) {
 		var base received.Document

@@ -54,8 +54,8 @@ func refusesUpdates(r *review.Request, p *corev1.Pod) error {
 	return refusesOtherEnv(r, p)
 }
 
-// withArgument adds its argument to each container with arguments. On CREATE only, a manifest that is
-// applied again removes the argument.
+// withArgument adds its argument to each container with arguments. If it is called on CREATE only,
+// applying the manifest again removes the argument.
 func withArgument(_ *review.Request, p *corev1.Pod) error {
 	for i := range p.Spec.Containers {
 		if c := &p.Spec.Containers[i]; len(c.Args) > 0 && !slices.Contains(c.Args, "--agent") {

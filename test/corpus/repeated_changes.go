@@ -171,7 +171,7 @@ func spread(same func(a, b corev1.TopologySpreadConstraint) bool) edit {
 	}
 }
 
-// samePointers compares the pointers of the selectors, which always differ between two calls.
+// samePointers compares the pointers to the selectors. They always differ between two calls.
 func samePointers(a, b corev1.TopologySpreadConstraint) bool {
 	return a.TopologyKey == b.TopologyKey && a.LabelSelector == b.LabelSelector
 }

@@ -329,7 +329,8 @@ func sourceByName(_ *review.Request, p *corev1.Pod) error {
 }
 
 // recordsRegistry records the registry of each image once. A rival that changes the registry makes the
-// result depend on the order. With name it records the rest of the image, which the rival keeps.
+// result depend on the order. If name is true, it records the rest of the image instead, which the
+// rival keeps.
 func recordsRegistry(name bool) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		for _, c := range everyContainer(p) {

@@ -35,7 +35,7 @@ func (c testCase) String() string {
 // Namespaces of the requests. The second has the label team=special.
 const plain, special = "diff-plain", "diff-special"
 
-// spoil changes a widget so that its schema, or a rule in it, rejects it.
+// spoil changes a widget so that its schema, or a rule in the schema, rejects the widget.
 func spoil(r *rand.Rand, object map[string]any) {
 	spec := object["spec"].(map[string]any)
 	switch r.IntN(3) {

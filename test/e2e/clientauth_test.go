@@ -19,7 +19,7 @@ import (
 const lockMessage = "the hook was called"
 
 // lockID returns the id of the hook for a caller and a failure policy. The name and the path of the hook
-// contain it. It is also the label of its objects.
+// contain the id. The hook selects objects by a label with the id.
 func lockID(caller string, policy admissionregistrationv1.FailurePolicyType) string {
 	if policy == admissionregistrationv1.Ignore {
 		return caller + "-ignore"
@@ -27,7 +27,7 @@ func lockID(caller string, policy admissionregistrationv1.FailurePolicyType) str
 	return caller + "-fail"
 }
 
-// hook returns a hook that denies ConfigMaps with the label of its id. The API server calls it with the
+// hook returns a hook that denies ConfigMaps with its id as a label. The API server calls it with the
 // credentials of the caller.
 func (l *lock) hook(namespace, caller string, policy admissionregistrationv1.FailurePolicyType) *webhook.Hook {
 	id := lockID(caller, policy)

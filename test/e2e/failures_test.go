@@ -169,7 +169,7 @@ func (f fault) install(ctx context.Context, kind, version, namespace string, pol
 	}
 	installWith(ctx, options, hook)
 	if f.handle != nil {
-		// Open the connection before the call of the spec, which has a short timeout.
+		// The call of the spec has a short timeout, so open the connection before it.
 		_, err := createConfigMap(ctx, namespace, "sound")
 		Expect(err).NotTo(HaveOccurred())
 	}

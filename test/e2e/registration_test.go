@@ -62,7 +62,7 @@ func judgeOutput(ctx context.Context, m *admissionregistrationv1.MutatingWebhook
 	return errors.Join(errs...)
 }
 
-// expectComparison checks the API server's error theirs, and that of admitkit, for the same registration.
+// expectComparison compares theirs, the API server's error, with the result of admitkit for the same registration.
 func expectComparison(ctx context.Context, want comparison, theirs error, o webhook.ConfigurationOptions, hooks ...*webhook.Hook) {
 	GinkgoHelper()
 	m, v, ours := webhook.Configurations(o, hooks...)

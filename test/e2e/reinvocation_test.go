@@ -248,7 +248,7 @@ func (s sequence) install(ctx context.Context, seen *calls, version, namespace s
 	install(ctx, hooks...)
 }
 
-// limited sets default container resources for a namespace, which LimitRanger applies.
+// limited sets the default container resources that LimitRanger applies in a namespace.
 func limited(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	_, err := clients.CoreV1().LimitRanges(namespace).Create(ctx, &corev1.LimitRange{

@@ -182,8 +182,8 @@ func (h *havoc) next(t *testing.T) {
 	h.done[action]++
 }
 
-// awaitStep waits until a replica enters another phase and returns it. After h.maxWait it returns a random
-// replica.
+// awaitStep waits until a replica enters another phase, and returns the replica. After h.maxWait it
+// returns a random replica.
 func (h *havoc) awaitStep(t *testing.T) *replica {
 	t.Helper()
 	stepped := h.s.replicas[h.random.IntN(len(h.s.replicas))]

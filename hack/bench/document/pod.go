@@ -174,8 +174,8 @@ func mustDecode(doc []byte, into any) {
 	}
 }
 
-// WithUnknown adds a field that no Go type has to the spec, and to the first element of a list in the spec. An
-// API server that is newer than the webhook sends such fields.
+// WithUnknown adds an unknown field to the spec, and to the first element of a list in the spec. An API server
+// that is newer than the webhook sends such fields.
 func WithUnknown(object []byte, list string) []byte {
 	const unknown = `"zzNewField":{"mode":"Auto","weight":7},`
 	text := strings.Replace(string(object), `"spec":{`, `"spec":{`+unknown, 1)

@@ -179,8 +179,8 @@ func (e *edit) pod(newer bool) []byte {
 
 const unknown = "zzNew"
 
-// addUnknown adds a field that the Go types lack to the spec and to every object with a name in it. Each
-// field has another value.
+// addUnknown adds a field that the Go types lack. It adds the field to the spec, and to every object in
+// the spec that has a name. Each field has a different value.
 func addUnknown(doc string) string {
 	head, spec, _ := strings.Cut(doc, `"spec":{`)
 	parts := strings.Split(spec, `{"name":`)

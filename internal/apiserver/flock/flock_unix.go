@@ -29,7 +29,7 @@ func Try(file string) (unlock func(), err error) {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		switch {
 		case err == nil:
-			return func() { _ = f.Close() }, nil // which unlocks it
+			return func() { _ = f.Close() }, nil // closing the file unlocks it
 		case errors.Is(err, syscall.EINTR):
 			continue
 		}

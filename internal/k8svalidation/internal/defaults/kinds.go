@@ -102,8 +102,7 @@ func defaultJob(o *batchv1.Job) {
 	defaultJobSpec(spec)
 }
 
-// defaultJobSpec sets the defaults of a Job, or of the job template of a CronJob, which has fewer
-// defaults.
+// defaultJobSpec sets the defaults that apply both to a Job and to the job template of a CronJob.
 func defaultJobSpec(spec *batchv1.JobSpec) {
 	if policy := spec.PodFailurePolicy; policy != nil {
 		for _, rule := range policy.Rules {
