@@ -101,7 +101,7 @@ func TestInternalPackagesStayBelow(t *testing.T) {
 	g := load(t)
 	const cli = module + "/internal/cli"
 	for _, from := range g.own("internal") {
-		if from == module+"/internal/apiserver/play" { // prints for the command line tool and the demo
+		if from == module+"/internal/apiserver/play" { // play prints for the command line tool and for the demo
 			continue
 		}
 		name, _, _ := strings.Cut(strings.TrimPrefix(from, module+"/internal/"), "/")

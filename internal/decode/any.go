@@ -32,7 +32,7 @@ func (d *decoder) loose() (any, error) {
 	return x, err
 }
 
-// readLoose does the work of loose and records no part of the outline.
+// readLoose is like loose, but it does not record a part of the outline for the value itself.
 func (d *decoder) readLoose() (any, error) {
 	switch d.c.Kind() {
 	case jsonraw.Object:

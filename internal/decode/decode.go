@@ -123,7 +123,7 @@ func (d *decoder) value(v reflect.Value, s *shape.Shape) error {
 	return err
 }
 
-// read does the work of value and records no part of the outline.
+// read is like value, but it does not record a part of the outline for the value itself.
 func (d *decoder) read(v reflect.Value, s *shape.Shape) error {
 	switch s.Kind {
 	case shape.String:

@@ -85,7 +85,7 @@ func marshal(dst []byte, v reflect.Value) ([]byte, error) {
 	switch {
 	case v.CanAddr():
 		v = v.Addr()
-	case v.Kind() == reflect.Interface: // v.Interface would unpack it
+	case v.Kind() == reflect.Interface: // v.Interface would return the value inside the interface
 		p := reflect.New(v.Type())
 		p.Elem().Set(v)
 		v = p

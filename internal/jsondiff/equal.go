@@ -83,7 +83,7 @@ func plainNumber(raw []byte) []byte {
 	digits = bytes.TrimRight(digits, "0")
 	power -= len(digits)
 	if len(digits) == 0 {
-		return []byte("0") // -0 too
+		return []byte("0") // also for -0
 	}
 	if len(exponent) > 0 {
 		n, err := strconv.ParseInt(string(exponent), 10, 32)

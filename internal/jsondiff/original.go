@@ -125,7 +125,7 @@ func object(after any) (reflect.Value, error) {
 	v := reflect.ValueOf(after)
 	inner := v
 	for inner.Kind() == reflect.Pointer || inner.Kind() == reflect.Interface {
-		inner = inner.Elem() // invalid if nil
+		inner = inner.Elem() // Elem of a nil pointer is invalid
 	}
 	switch kind := inner.Kind(); {
 	case kind == reflect.Invalid:

@@ -32,14 +32,14 @@ func (r *reader) textOf(p *decode.Part) []byte {
 		return r.raw[p.Start+1 : p.End-1]
 	}
 	r.c.Seek(r.raw, int(p.Start), 0)
-	text, _ := r.c.TextBytes() // cannot fail: it was read before
+	text, _ := r.c.TextBytes() // cannot fail: the part was read before
 	return text
 }
 
 // name returns the name of the map entry whose value is p.
 func (r *reader) name(p *decode.Part) []byte {
 	c := jsonraw.At(r.raw, int(p.At), 0)
-	name, _ := c.Name() // cannot fail: it was read before
+	name, _ := c.Name() // cannot fail: the name was read before
 	return name
 }
 

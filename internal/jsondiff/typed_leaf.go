@@ -29,7 +29,7 @@ func (w *walker) text(want string) error {
 	case p.Kind == jsonraw.Null || string(w.textOf(p)) == want:
 		w.skip()
 		return nil
-	case !utf8.ValidString(want): // JSON cannot hold it
+	case !utf8.ValidString(want): // JSON cannot represent it
 		return w.text(string([]rune(want))) // each invalid byte becomes U+FFFD, as in encoding/json
 	}
 	w.skip()

@@ -69,7 +69,7 @@ type table interface {
 // errOddKeys reports map keys that are not UTF-8: their encoding may equal that of another key.
 var errOddKeys = errors.New("a key is not UTF-8")
 
-// table does the work of entries and fails with errOddKeys.
+// table is like entries, but it returns errOddKeys to its caller.
 func (w *walker) table(t table, size int) error {
 	names := w.namesOf(w.next)
 	defer w.forget(&names)

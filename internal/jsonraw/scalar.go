@@ -37,7 +37,7 @@ func less(w uint64) uint64 {
 	return ((w ^ 0x02*lowBits) - 0x21*lowBits) | ((w ^ '\\'*lowBits) - lowBits)
 }
 
-// scanString does the work of skipString and reports whether the string is plain: without escapes and valid
+// scanString is like skipString, but it also reports whether the string is plain: without escapes and valid
 // UTF-8.
 func (c *Cursor) scanString() (plain bool, err error) {
 	data, i := c.data, c.pos+1
@@ -157,8 +157,8 @@ var hexValue = func() (table [256]int8) {
 	return table
 }()
 
-// appendText appends the text of a checked string: it resolves escapes and replaces invalid UTF-8 and lone
-// surrogates by U+FFFD, as encoding/json does.
+// appendText appends the text of a checked string. It resolves escapes, and replaces invalid UTF-8 and
+// lone surrogates with U+FFFD, as encoding/json does.
 func appendText(out, s []byte) []byte {
 	out = slices.Grow(out, len(s))
 	for i := 0; i < len(s); {

@@ -110,7 +110,7 @@ func fullHostnames(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// dropsAllCapabilities replaces a list with one capability by ALL, which includes it.
+// dropsAllCapabilities replaces a list of one capability with ALL, which includes that capability.
 func dropsAllCapabilities(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range everyContainer(p) {
 		if s := c.SecurityContext; !isWindows(p) && s != nil && s.Capabilities != nil && len(s.Capabilities.Drop) == 1 {

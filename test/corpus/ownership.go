@@ -99,7 +99,7 @@ func fillsNil(r *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// rivalFillsNil sets another user id for the same container if it is nil.
+// rivalFillsNil sets another user id for the same container if its user id is nil.
 func rivalFillsNil(_ *review.Request, p *corev1.Pod) error {
 	defaultUser(p, 2000)
 	return nil

@@ -100,7 +100,7 @@ func answer(body []byte) (*envelope, error) {
 	}
 	response := map[string]any{"uid": r.UID, "allowed": d.Allowed()}
 	if len(p) > 0 {
-		response["patch"] = p.AppendJSON(nil) // a []byte is written in base64
+		response["patch"] = p.AppendJSON(nil) // encoding/json writes a []byte in base64
 		response["patchType"] = "JSONPatch"
 	}
 	if !d.Allowed() {

@@ -77,7 +77,7 @@ func foreign(p *corev1.Pod, own ...string) []string {
 func hash(v any) string {
 	data, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // API types can be written
+		panic(err) // API types always encode
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:8])

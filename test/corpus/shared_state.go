@@ -164,8 +164,8 @@ func raisesGrace(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// preStopWrapped puts its program before each preStop command without a check. A second call puts it
-// there again.
+// preStopWrapped puts its program before each preStop command without a check. A second call repeats
+// this.
 func preStopWrapped(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range appContainers(p) {
 		if c.Lifecycle == nil || c.Lifecycle.PreStop == nil || c.Lifecycle.PreStop.Exec == nil {

@@ -126,7 +126,7 @@ func httpProbed(p *corev1.Pod) []*corev1.Container {
 	})
 }
 
-// commandWrapped puts its program before each command. A second call puts it there again.
+// commandWrapped puts its program before each command. A second call repeats this.
 func commandWrapped(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range everyContainer(p) {
 		if len(c.Command) > 0 {
@@ -164,7 +164,7 @@ func schedulerSaved(_ *review.Request, p *corev1.Pod) error {
 
 const mirror = "mirror.example.com/"
 
-// imagePrefixed puts its registry before each image. A second call puts it there again.
+// imagePrefixed puts its registry before each image. A second call repeats this.
 func imagePrefixed(_ *review.Request, p *corev1.Pod) error {
 	for i := range p.Spec.Containers {
 		p.Spec.Containers[i].Image = mirror + p.Spec.Containers[i].Image

@@ -132,7 +132,7 @@ var _ = Describe("registrations", func() {
 	for _, r := range []struct {
 		name          string
 		want          comparison
-		configuration string // its name
+		configuration string // name of the configuration
 	}{
 		{"a name of one part", accepted, "judged"},
 		{"a name of several parts", accepted, "0.judged.example.com"},

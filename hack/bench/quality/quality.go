@@ -19,7 +19,7 @@ const (
 	Invalid = "does not apply" // the API server would reject the request
 	Other   = "another Pod"    // the result differs from the expected Pod in known fields
 	Lost    = "field lost"     // the result lacks a field that the Go types lack
-	Moved   = "field moved"    // such a field is in another element
+	Moved   = "field moved"    // a field that the Go types lack is in another element
 )
 
 // A Result rates the patch of one tool for one edit.

@@ -20,7 +20,7 @@ type Figure struct {
 	PerSecond                   float64
 	P50NS, P99NS                float64
 	ServerCPUNS                 float64 // per request
-	Ratio, RatioCPU             float64 // of the median latency and of CPU, to controller-runtime
+	Ratio, RatioCPU             float64 // ratios to controller-runtime: of the median latency, and of the CPU time
 }
 
 // A Bench runs measurements against one server process.

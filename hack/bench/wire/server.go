@@ -29,7 +29,7 @@ import (
 // A greeting is the first output of the server process.
 type greeting struct {
 	Addr        string
-	Certificate []byte // of the server, for the client to trust
+	Certificate []byte // certificate of the server, which the client trusts
 }
 
 // Serve runs the server process. It prints its address, serves every subject, and returns when in

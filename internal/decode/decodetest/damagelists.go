@@ -115,7 +115,7 @@ func (d *document) change(n *node) {
 	}
 }
 
-// resize replaces elements of a list by others of the same kind.
+// resize replaces elements of a list with others of the same kind.
 func (d *document) resize(n *node) {
 	want := []int{0, 1, 2, 3, 5, 9, 40}[d.r.Intn(7)]
 	if len(n.elems) > 0 && len(n.String()) > 10_000*len(n.elems) {

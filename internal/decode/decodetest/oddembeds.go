@@ -38,7 +38,7 @@ type (
 	}
 	embedsHidden struct {
 		hidden
-		small //nolint:unused // deliberately not a member
+		small //nolint:unused // not a member: that is its purpose
 		Own   string
 	}
 	embedsShown struct {
@@ -90,14 +90,14 @@ type (
 	NamedRef struct{ A, B string }
 	hidden   struct {
 		Visible string `json:"visible"`
-		secret  int    //nolint:unused // deliberately never set
+		secret  int    //nolint:unused // that nothing sets it is its purpose
 	}
 	shown struct{ Inside int }
 	// Word is not a struct, so embedding it adds a member with its name.
 	Word string
 	// Words is not a struct either.
 	Words []string
-	small int //nolint:unused // embedded where it must not become a member
+	small int //nolint:unused // embedded where it must not count
 )
 
 type lost struct {

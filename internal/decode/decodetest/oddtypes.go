@@ -304,7 +304,7 @@ type unfit struct {
 	Chans   []chan int   `json:"chans,omitempty"`
 	Ref     *chan int    `json:"ref,omitempty"`
 	Hidden  string       `json:"-"`
-	private string       //nolint:unused // deliberately never set
+	private string       //nolint:unused // that nothing sets it is its purpose
 	_       [0]chan bool // also ignored
 	Last    string       `json:"last"`
 }

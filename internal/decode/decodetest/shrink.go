@@ -127,7 +127,7 @@ func (s *shrinker) cut() {
 	}
 }
 
-// plain replaces characters by simple letters and zeros where this does not matter.
+// plain replaces characters with simple letters and zeros where this does not matter.
 func (s *shrinker) plain() {
 	for i := 0; i < len(s.best) && s.budget > 0; i++ {
 		for _, b := range []byte("0a") {
