@@ -34,7 +34,7 @@ func (p *predicates) explainConditions(ctx context.Context, h *inprocess.Hook, a
 	versioned, err := admission.NewVersionedAttributes(a, kind, o)
 	switch {
 	case err != nil && o.Custom[a.GetKind().GroupKind()] == nil && kind != a.GetKind():
-		return failed(fmt.Errorf("the condition is evaluated on a %s, and this engine cannot convert the object to that kind", kind), Unknown)
+		return failed(fmt.Errorf("it reads %s, and this engine cannot convert the object to that", kind), Unknown)
 	case err != nil:
 		return failed(err, Errs)
 	}
