@@ -21,7 +21,7 @@ import (
 // These counts are for builds without the race detector: with it, a sync.Pool drops values at
 // random.
 
-// usualPod is a Pod of a ReplicaSet as the API server sends it. Its review has 2 KB.
+// usualPod is a Pod of a ReplicaSet as the API server sends it. Its AdmissionReview is 2 KB long.
 const usualPod = `{"kind":"Pod","apiVersion":"v1","metadata":{"generateName":"web-7d4b9c6f5-","namespace":"shop","uid":"8b0c6d3e-4a57-4d0c-9d0e-2f1f7c1b9a55",` +
 	`"creationTimestamp":"2026-03-14T15:09:26Z","labels":{"app.kubernetes.io/name":"web","pod-template-hash":"7d4b9c6f5"},` +
 	`"annotations":{"example.com/note":"owner \u003cshop@example.com\u003e \u0026 \"friends\""},"ownerReferences":[{"apiVersion":"apps/v1",` +

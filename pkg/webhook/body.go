@@ -70,8 +70,8 @@ func checkHeaders(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// restAfter returns what happens with the rest of a body after reading. After an error of the
-// connection there is no rest.
+// restAfter returns what to do with the rest of a body once reading has stopped. After a
+// connection error there is no rest.
 func restAfter(complete, evicted bool, err error) restOfBody {
 	var overload *server.Overload
 	var tooLarge *http.MaxBytesError
@@ -86,7 +86,7 @@ func restAfter(complete, evicted bool, err error) restOfBody {
 	return noRest
 }
 
-// unreadable returns the failure for an error of reading the body.
+// unreadable returns the failure of a call whose body could not be read because of err.
 func (x *exchange) unreadable(err error, limit int64) error {
 	var overload *server.Overload
 	var over *http.MaxBytesError

@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/internal/server"
 )
 
-// TestIncompleteBody classifies the errors of reading a body. Over HTTP/2 the context ends only after such an
+// TestIncompleteBody classifies errors from reading a body. Over HTTP/2 the context ends only after such an
 // error.
 func TestIncompleteBody(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())

@@ -41,7 +41,8 @@ type chain struct {
 	objects admission.ObjectInterfaces
 }
 
-// newChain returns a chain that calls the hooks at the endpoint, by their own configurations.
+// newChain returns a chain that calls the hooks at the endpoint, as their generated
+// configurations say.
 func newChain(tb testing.TB, e *endpoint, hooks ...*webhook.Hook) *chain {
 	tb.Helper()
 	o := webhook.ConfigurationOptions{Name: "policy", URL: e.url, CABundle: e.ca.Bundle}

@@ -168,7 +168,7 @@ func TestW9_26_SendsWarningsTheAPIServerKeeps(t *testing.T) {
 		for _, text := range []string{"one\ntwo\tthree\x00", "one", "", strings.Repeat("long ", 50), strings.Repeat("x", 500), "bad \xff utf-8"} {
 			req.Warn(text)
 		}
-		return webhook.Deny("no") // warnings go with denials too
+		return webhook.Deny("no") // a denial may have warnings
 	})
 	got := serve(t, webhook.Options{}, hook).ask(t, hook, call{}).accepted(t, call{}, false).Warnings
 	seen := map[string]bool{}
@@ -235,7 +235,7 @@ func TestW9_28_ServesTLSAndReloadsItsCertificateUnderACall(t *testing.T) {
 	service := apiServerClient(t, webhookutil.ClientConfig{CABundle: ca.Bundle, Service: &webhookutil.ClientConfigService{
 		Namespace: "shop", Name: "hooks", Path: hook.Path()}}, resolver(strings.TrimPrefix(e.url, "https://")))
 	if err := service.Post().SetHeader("Content-Type", "application/json").Body(call{}.body()).Do(t.Context()).Into(&admissionv1.AdmissionReview{}); err != nil {
-		t.Errorf("a service reference: %v", err) // its SNI is hooks.shop.svc, that of an IP address is empty
+		t.Errorf("a service reference: %v", err) // the SNI of a service is hooks.shop.svc; for an IP address it is empty
 	}
 	for version, works := range map[uint16]bool{tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
 		for _, proto := range []string{"http/1.1", "h2"} {

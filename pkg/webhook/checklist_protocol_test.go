@@ -28,12 +28,13 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// The checklist for a conforming webhook server has one test per line, over TLS. This file tests
-// the format of answers, checklist_conduct_test.go the behaviour of the server.
+// Each line of the checklist for a conforming webhook server has one test, which makes calls over
+// TLS. This file tests the format of answers. checklist_conduct_test.go tests the behaviour of
+// the server.
 
 var versions = []review.Version{review.V1, review.V1beta1}
 
-// label is a mutating handler that does the same in every call.
+// label is a mutating handler that adds the same label in every call.
 func label(_ context.Context, req *webhook.Request[corev1.Pod]) error {
 	if req.Object == nil {
 		return nil

@@ -75,8 +75,8 @@ func certificatesOfOneConnection(t *testing.T, protocol string) {
 	}
 }
 
-// A client certificate is accepted from its NotBefore until the first certificate in its chain expires. With two valid
-// chains, the later of their ends counts. Calls on open connections are checked, too.
+// A client certificate is accepted from its NotBefore until the first certificate in its chain expires. If it has two
+// valid chains, the one that expires later counts. Calls on open connections are checked, too.
 func TestClientCertificatesFollowTheCAFile(t *testing.T) {
 	for _, in := range []struct {
 		reason string
@@ -122,7 +122,7 @@ func TestClientCertificatesFollowTheCAFile(t *testing.T) {
 					if s < in.first || s >= in.last {
 						want = http.StatusUnauthorized
 					}
-					if a := e.ask(t, hook, call{}); a.code != want && s != in.first { // a failed verification is kept for a second
+					if a := e.ask(t, hook, call{}); a.code != want && s != in.first { // a failed verification is cached for a second
 						t.Fatalf("after %d s: got %d %s, want %d", s, a.code, a.body, want)
 					}
 					<-time.After(time.Second)

@@ -32,17 +32,17 @@ type ConfigurationOptions struct {
 	// 443 if unset. Path is not used, since each hook has its own.
 	Service *admissionregistrationv1.ServiceReference
 	// URL is the address of the hooks outside a cluster: https://host:port. If URL has a path, the
-	// paths of the hooks are appended to it. Use that only with a proxy that removes the path, since
-	// a [Server] does not know it. Set either Service or URL, unless every registration has its own
-	// clientConfig.
+	// paths of the hooks are appended to it. Use such a URL only with a proxy that removes its path
+	// again: a [Server] serves hooks at their own paths. Set either Service or URL, unless every
+	// registration has its own clientConfig.
 	URL string
 	// CABundle holds the PEM certificates that verify the serving certificate, and nothing else.
-	// When empty or white space, the API server uses the CAs of its system.
+	// If CABundle is empty or white space, the API server uses the CAs of its system.
 	CABundle []byte
 	// Namespace is the namespace of the webhook, Service.Namespace if unset. The default
 	// namespaceSelector excludes it, so that the webhook cannot block its own Pods.
 	Namespace string
-	// Labels and Annotations are those of the configuration objects, such as the annotation
+	// Labels and Annotations are set on the configuration objects: for example, the annotation
 	// cert-manager.io/inject-ca-from.
 	Labels, Annotations map[string]string
 }
@@ -50,12 +50,13 @@ type ConfigurationOptions struct {
 // Configurations returns the objects that register the hooks with an API server, in the order of the
 // arguments. An object is nil if there is no hook of its kind. Every field is explicit: see [Mutating]
 // for the defaults. If a registration has no namespaceSelector, not even an empty one, its webhook is
-// not called for kube-system and for the namespace of the webhook.
+// not called for kube-system or for the namespace of the webhook.
 //
 // The error joins every error of the hooks and the options. The error of a field is a
 // *field.Error. Its Field begins with "ConfigurationOptions", or with "mutating[<name>]" or
-// "validating[<name>]" for a registration. A webhook without an address is a
-// field.ErrorTypeRequired of clientConfig. The objects share no memory with the hooks.
+// "validating[<name>]" for a registration. For a webhook without an address, the error has the
+// type field.ErrorTypeRequired and the field clientConfig. The objects share no memory with the
+// hooks.
 func Configurations(o ConfigurationOptions, hooks ...*Hook) (*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration, error) {
 	if err := errors.Join(checkHooks(hooks), o.validate()); err != nil {
 		return nil, nil, err

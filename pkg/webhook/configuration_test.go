@@ -27,7 +27,7 @@ var exampleCA []byte
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// golden compares with a file in testdata.
+// golden compares got with a file in testdata.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	file := filepath.Join("testdata", name)

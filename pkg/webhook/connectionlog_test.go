@@ -43,7 +43,7 @@ func (l *logbook) with(text string) (found []string) {
 	return found
 }
 
-// TestFailedHandshakes fails handshakes in each way, many times, with a real client.
+// TestFailedHandshakes makes TLS handshakes fail for each class of error, several times over.
 func TestFailedHandshakes(t *testing.T) {
 	const times = 5
 	for _, in := range []struct {

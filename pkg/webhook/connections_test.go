@@ -137,7 +137,7 @@ func (e *endpoint) another() *endpoint {
 }
 
 // TestNewConnectionsAreNotEvictedTooEarly runs more clients than MaxConnections, with slow handshakes. Each
-// makes its call, and every closed connection gets a close notice.
+// client can make its call, and every closed connection gets a close notice.
 func TestNewConnectionsAreNotEvictedTooEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := mutating(label)

@@ -221,7 +221,7 @@ func TestACallDuringACloseNotice(t *testing.T) {
 	})
 }
 
-// The connections of a slowListener need a second for a write while it is slow.
+// A slowListener accepts connections on which a write takes a second while slow is set.
 type slowListener struct {
 	*listener
 	slow atomic.Bool

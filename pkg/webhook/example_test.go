@@ -21,7 +21,7 @@ import (
 )
 
 // A mutating hook that adds a proxy to every Pod. The patch holds only the changes of the handler:
-// "futureField" is not known to the Go types of this program, and stays.
+// "futureField" stays, although the Go types of this program do not have it.
 func ExampleMutating() {
 	hook := webhook.Mutating(admissionregistrationv1.MutatingWebhook{
 		Name:  "proxy.example.com",
@@ -128,7 +128,7 @@ func ExampleDenyInvalid() {
 	//   cause: spec.containers[0].image: Invalid value: "app": must have a tag
 }
 
-// SideEffect is for changes outside of the object. It skips them in dry runs.
+// SideEffect makes changes outside of the object. In a dry run it skips them.
 func ExampleRequest_SideEffect() {
 	sideEffects := admissionregistrationv1.SideEffectClassNoneOnDryRun
 	hook := webhook.Validating(admissionregistrationv1.ValidatingWebhook{

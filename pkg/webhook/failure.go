@@ -40,8 +40,8 @@ func (x *exchange) fail(w http.ResponseWriter, err error) {
 	reply.WriteEarly(w, int(status.Code), reply.Encode(status))
 }
 
-// failed logs a failure, reports it to observers, and returns it as an API status with the uid of
-// the call if that was read.
+// failed logs a failure, reports it to observers, and returns it as an API status, with the uid
+// of the call if the uid was read.
 func (x *exchange) failed(err error) metav1.Status {
 	status := reply.StatusOf(err)
 	if uid := x.ctx.Fields.UID; uid != "" {

@@ -159,7 +159,7 @@ func compare(t *testing.T, got *metav1.Status, code int32, reason metav1.StatusR
 
 type makeHook func(isMutating bool, policy admissionregistrationv1.FailurePolicyType, version review.Version) *webhook.Hook
 
-// around returns hooks with the same handler.
+// around returns a function that makes hooks with this handler.
 func around[T any](handler func(context.Context, *webhook.Request[T]) error) makeHook {
 	return func(isMutating bool, policy admissionregistrationv1.FailurePolicyType, version review.Version) *webhook.Hook {
 		if isMutating {

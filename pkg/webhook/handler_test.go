@@ -53,9 +53,9 @@ func TestFixedFieldsMustNotChange(t *testing.T) {
 	for _, in := range []struct {
 		reason  string
 		hook    *webhook.Hook
-		place   string // of the failure; empty: none
-		failure string // changed when empty
-		patched string // of the object where there is no failure
+		place   string // the field that the failure names; empty: the call succeeds
+		failure string // the reason in the failure; "changed" when empty
+		patched string // the part of the object that is patched, if the call succeeds
 	}{
 		{reason: "kind", hook: pod(func(p *corev1.Pod) { p.Kind = "Node" }), place: "kind"},
 		{reason: "apiVersion", hook: pod(func(p *corev1.Pod) { p.APIVersion = "v2" }), place: "apiVersion"},
@@ -101,8 +101,8 @@ func TestAMutatingHandlerMustLeaveAnObject(t *testing.T) {
 // TestAHandlerThatOutlivesItsDeadline uses the request in a handler during and after the answer.
 // The race detector would report shared memory.
 func TestAHandlerThatOutlivesItsDeadline(t *testing.T) {
-	// overrun calls change from the deadline on until a while after the answer was read, so
-	// that no handler decides before the hook answers for it.
+	// overrun calls change again and again, from the deadline until some time after the answer was
+	// read. So the handler cannot decide before the hook has answered.
 	overrun := func(ctx context.Context, answered <-chan struct{}, change func()) {
 		<-ctx.Done()
 		for left := 100; left > 0; runtime.Gosched() {

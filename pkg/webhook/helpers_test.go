@@ -146,7 +146,7 @@ func (a answer) accepted(tb testing.TB, c call, mutating bool) *webhookrequest.A
 	if err != nil {
 		tb.Fatalf("the API server refuses the answer: %v\n%s", err, a.body)
 	}
-	// For v1beta1 the API server checks neither of these.
+	// For v1beta1 the API server checks neither the apiVersion nor the uid.
 	var wire admissionv1.AdmissionReview
 	if err := json.Unmarshal(a.body, &wire); err != nil || wire.APIVersion != c.version.APIVersion() || string(wire.Response.UID) != c.uid {
 		tb.Fatalf("got %s, want version %s and uid %q (%v)", a.body, c.version, c.uid, err)
@@ -154,7 +154,7 @@ func (a answer) accepted(tb testing.TB, c call, mutating bool) *webhookrequest.A
 	return response
 }
 
-// allowed checks that the answer admits, and returns the patched object.
+// allowed checks that the answer admits, and returns the patch and the patched object.
 func (a answer) allowed(tb testing.TB, c call, mutating bool) (patch, object string) {
 	tb.Helper()
 	response := a.accepted(tb, c, mutating)

@@ -62,8 +62,9 @@ type hookErrors struct {
 // [Configurations], [Register] and [Server.Start] return all errors at once. [Hook.ServeHTTP] says which
 // errors make calls fail.
 //
-// An API type, which is a runtime.Object with a method DeepCopyObject, gets objects of its kind only;
-// see [Hook.WithKinds]. Any other struct is a projection and gets every kind.
+// If T is an API type, that is, a runtime.Object with a method DeepCopyObject, the handler gets
+// objects of its kind only; see [Hook.WithKinds]. Any other struct is a projection, and its handler
+// gets objects of every kind.
 //
 // On DELETE, Object is nil. A patch never touches apiVersion, kind, metadata.namespace or
 // metadata.managedFields: a handler that changes them fails.
@@ -146,8 +147,8 @@ func (h *Hook) Name() string { return h.reg.Name }
 // Mutating reports whether the hook is mutating. A validating hook may have the same name.
 func (h *Hook) Mutating() bool { return h.reg.Mutating }
 
-// Path returns the path of the hook: that of [Hook.WithPath], that of the registration's clientConfig,
-// or else "/mutate/<name>" or "/validate/<name>".
+// Path returns the path of the hook: the one set by [Hook.WithPath], or else the one in the
+// registration's clientConfig, or else "/mutate/<name>" or "/validate/<name>".
 func (h *Hook) Path() string { return h.reg.Path() }
 
 // WithPath returns a hook that is served at path, such as "/pods/attach". It replaces the path of the
@@ -167,10 +168,10 @@ func (h *Hook) WithPath(path string) *Hook {
 // matchConditions.
 func (h *Hook) Check() error { return h.errs.all }
 
-// WithKinds returns a hook that accepts these kinds and answers 400 to others. "*" stands for any
-// group or version. By convention the name of an API type is its kind, and the last element of its
-// package path is the version: only other types need WithKinds. It also restricts a projection,
-// which gets every kind otherwise.
+// WithKinds returns a hook that accepts these kinds and answers 400 to all other kinds. "*" stands
+// for any group or version. By convention the name of an API type is its kind, and the last
+// element of its package path is the version. Only types that break this convention need
+// WithKinds. WithKinds also restricts a projection, which otherwise gets every kind.
 func (h *Hook) WithKinds(kinds ...metav1.GroupVersionKind) *Hook {
 	c := *h
 	c.kinds, c.errs.ruleMismatch = slices.Clone(kinds), nil
@@ -178,9 +179,10 @@ func (h *Hook) WithKinds(kinds ...metav1.GroupVersionKind) *Hook {
 }
 
 // DefaultMaxBodyBytes is the largest request body a hook reads by default, 16 MiB. A review carries
-// object and oldObject. The API server limits each to 3 MiB as received (MaxRequestBodyBytes) and
-// etcd to 1.5 MiB as stored. But JSON may be several times the size of protobuf, and it writes "<" in
-// six bytes. With a lower limit, calls with legal objects would fail.
+// object and oldObject. The API server limits each of them to 3 MiB as received
+// (MaxRequestBodyBytes), and etcd limits each to 1.5 MiB as stored. But JSON may be several times the
+// size of protobuf, and it writes "<" in six bytes. With a lower limit, calls with legal objects
+// would fail.
 const DefaultMaxBodyBytes = 16 << 20
 
 // WithMaxBodyBytes returns a hook that answers 413 to bodies of more than n bytes. Zero means the

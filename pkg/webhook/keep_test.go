@@ -83,7 +83,7 @@ func (k *keeper) check(what, mark, text string) {
 	}
 }
 
-// done waits for the goroutines that still run, and then compares.
+// done waits for the goroutines that still run, and then checks that no kept value has changed.
 func (k *keeper) done() {
 	synctest.Wait()
 	for _, s := range k.kept {

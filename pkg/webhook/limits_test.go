@@ -23,8 +23,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// turnedAway checks that the answer asks the client to repeat the call after this many seconds, or
-// not at all if empty.
+// turnedAway checks that the answer asks the client to repeat the call after retryAfter seconds.
+// If retryAfter is empty, the answer must not ask for that.
 func (a answer) turnedAway(tb testing.TB, code int, retryAfter string) {
 	tb.Helper()
 	if status := a.failed(tb); a.code != code || a.header.Get("Retry-After") != retryAfter || status.Code != int32(code) {

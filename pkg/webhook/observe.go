@@ -65,12 +65,12 @@ type Observation struct {
 // An Observer sees the calls of a hook, for metrics and traces: see packages metrics and tracing. It
 // must be safe for concurrent use.
 type Observer interface {
-	// Begin is called before the body is read. The handler's context is derived from the context
-	// it returns, which must be derived from ctx. The returned function may be nil. It is called
-	// once, after the answer is encoded and before it is sent, perhaps in another goroutine than
-	// Begin. It must not keep the Observation. Begin may read the headers of r, but not its body.
-	// A call without valid credentials has no headers, so that its client cannot choose which
-	// trace is continued.
+	// Begin is called before the body is read. It returns a context derived from ctx, from which the
+	// handler's context is derived. The returned function may be nil. It is called once, after the
+	// answer is encoded and before it is sent, perhaps in a different goroutine from Begin. It must
+	// not keep the Observation. Begin may read the headers of r, but not its body. For a call
+	// without valid credentials, r has no headers, so that the client cannot choose which trace is
+	// continued.
 	Begin(ctx context.Context, h *Hook, r *http.Request) (context.Context, func(*Observation))
 }
 

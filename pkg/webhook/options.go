@@ -37,8 +37,8 @@ type Options struct {
 	Ready func(context.Context) error
 
 	// OpsAddr, or OpsListener, is the address at which the server serves /metrics, /healthz and /readyz over
-	// plain HTTP. It does so before the hooks are served and until their last call is answered. Without it,
-	// the probes are served at the hooks' own address only, and /metrics nowhere.
+	// plain HTTP. It serves them before it serves the hooks, and until the last call is answered. If both
+	// fields are unset, the probes are served at the hooks' own address only, and /metrics is not served.
 	OpsAddr     string
 	OpsListener net.Listener
 	// Metrics is served at /metrics, such as promhttp.Handler().
@@ -82,8 +82,8 @@ type Options struct {
 	ShutdownDelay time.Duration
 	// DrainTimeout is how long Start then waits for calls in flight and sends close notices: 35 s
 	// by default, which is longer than any timeoutSeconds. Start returns
-	// earlier when all calls are answered and all clients notified. In the last 4 s, or the
-	// second half if that is less, the server accepts no new connections.
+	// earlier when all calls are answered and all clients notified. In the last 4 s, or in the
+	// second half of DrainTimeout if that is shorter, the server accepts no new connections.
 	DrainTimeout time.Duration
 
 	// Logger is used by the server and by hooks without one of their own. The zero value means

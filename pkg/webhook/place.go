@@ -84,7 +84,8 @@ func (x *exchange) tooSlow() error {
 	return x.tooBusy("other calls wait, and the body of this one arrives too slowly")
 }
 
-// closeIfDue makes the answer close its connection if the server is stopping or the connection old.
+// closeIfDue makes the answer close its connection if the server is stopping or the connection is
+// too old.
 func (x *exchange) closeIfDue(w http.ResponseWriter) {
 	if h := x.hook.host; h != nil && h.gate.ClosesAfter(x.client.conn, x.ctx.Start) {
 		reply.CloseConnection(w)

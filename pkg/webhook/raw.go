@@ -42,7 +42,8 @@ func (c *rawCall) handle() outcome {
 
 func (c *rawCall) changes(own patch.Patch) (patch.Patch, error) { return own, nil }
 
-// denying turns errors of a raw handler that deny into denials.
+// denying wraps a raw handler. If the handler returns an error that denies, the wrapper returns a
+// denial instead.
 func denying(admit admitFunc) admitFunc {
 	return func(ctx context.Context, req *review.Request) (*review.Decision, patch.Patch, error) {
 		noObject, operation := req.Object == nil, req.Operation // the handler may change them

@@ -42,8 +42,9 @@ type Request[T any] struct {
 }
 
 // OldObject returns the stored object, decoded on first use, or nil on CREATE and CONNECT. On
-// UPDATE and DELETE it returns an object or an error: the API server sent none, or it does not fit
-// T. Return the error to fail the call. The first use must be before the handler returns.
+// UPDATE and DELETE it returns an error if the API server sent no old object, or if the old object
+// does not fit T. Return that error to fail the call. The first use must be before the handler
+// returns.
 func (r *Request[T]) OldObject() (*T, error) {
 	docs := r.docs.open()
 	defer r.docs.close()
@@ -62,8 +63,8 @@ func (r *Request[T]) OldObject() (*T, error) {
 }
 
 // ObjectOrOld returns the old object on DELETE, and Object for any other operation. So one handler can
-// check writes and deletions. It returns an object or an error: see [Request.OldObject] for those on
-// DELETE. A mutating handler can change the object that it returns, except on DELETE.
+// check writes and deletions. It returns an object or an error: for the errors on DELETE, see
+// [Request.OldObject]. A mutating handler can change the object that it returns, except on DELETE.
 func (r *Request[T]) ObjectOrOld() (*T, error) {
 	if r.Operation == admissionv1.Delete {
 		return r.OldObject()

@@ -9,8 +9,9 @@ func Rules(rules ...admissionregistrationv1.RuleWithOperations) []admissionregis
 	return rules
 }
 
-// OnCreate returns a rule for CREATE, also by apply, of resources in one API group and version. The
-// core group is "". A resource may be "pods", a subresource such as "pods/binding", or a wildcard.
+// OnCreate returns a rule for CREATE, which includes creation by apply, of resources in one API
+// group and version. The core group is "". A resource may be "pods", a subresource such as
+// "pods/binding", or a wildcard.
 func OnCreate(group, version string, resources ...string) admissionregistrationv1.RuleWithOperations {
 	return on(group, version, resources, admissionregistrationv1.Create)
 }

@@ -23,9 +23,9 @@ import (
 // received. A failure to decide is an HTTP error with a metav1.Status: the API server shows its
 // message to the user and applies the failurePolicy.
 //
-// A hook that nothing installs needs no valid registration to answer. Of the registration, ServeHTTP
-// uses timeoutSeconds, sideEffects and the rules. Without rules it serves each request that
-// fits the kinds of the hook. If one of these fields or the handler's type is invalid, every call fails.
+// ServeHTTP uses only three fields of the registration: timeoutSeconds, sideEffects and rules. If one of
+// them or the handler's type is invalid, every call fails. Errors in other fields do not matter to it.
+// Without rules, it serves every request whose kind the hook accepts.
 func (h *Hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now() // before the body is read
 	c := h.newCall()
@@ -187,8 +187,8 @@ func parseTimeout(parameter string) time.Duration {
 
 // budget returns the time for the handler: the timeout of the API server less a tenth, at least
 // 100 ms and at most 1 s, to send the answer. The API server rounds its parameter up to a whole
-// second. If timeout is zero, the timeoutSeconds of the registration counts. No registration
-// may ask for more than 30 s, so a longer timeout is cut to that.
+// second. If timeout is zero, the timeoutSeconds of the registration counts. No registration may
+// ask for more than 30 s, so a longer timeout is cut to 30 s.
 func (h *Hook) budget(timeout time.Duration) time.Duration {
 	allowed := min(cmp.Or(timeout, h.reg.Timeout()), 30*time.Second)
 	margin := min(max(allowed/10, 100*time.Millisecond), time.Second)

@@ -102,7 +102,7 @@ func (s *Server) Load() Load {
 // Start serves until ctx is done and then stops as [Options.ShutdownDelay] and
 // [Options.DrainTimeout] say. It returns nil unless calls were cut off. It does not cancel the
 // contexts of calls in flight. It returns every error at once if a registration is invalid, two
-// hooks share a path or it cannot listen.
+// hooks share a path, or the server cannot listen.
 func (s *Server) Start(ctx context.Context) error {
 	if s.started.Swap(true) {
 		return errors.New("the webhook server was already started")
@@ -262,7 +262,7 @@ func (h *Hook) hostedBy(host *host, observers []Observer) *Hook {
 	return &c
 }
 
-// listeners returns the listener of the hooks and that of Options.OpsAddr, which may be nil.
+// listeners returns the listener of the hooks and the one of Options.OpsAddr, which may be nil.
 func (s *Server) listeners(ctx context.Context) (hooks, ops net.Listener, err error) {
 	hooks, ops = s.opts.Listener, s.opts.OpsListener
 	var hooksErr, opsErr error

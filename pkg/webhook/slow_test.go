@@ -205,8 +205,8 @@ func TestSmallSlowBodiesStay(t *testing.T) {
 	})
 }
 
-// TestSlowBodiesMakeRoomForConnections evicts slow bodies of calls, and slow rests that are read
-// after the answer. The connection of the API server stays.
+// TestSlowBodiesMakeRoomForConnections evicts slow bodies of calls, and bodies whose slow rest is
+// read after the answer. The connection of the API server stays.
 func TestSlowBodiesMakeRoomForConnections(t *testing.T) {
 	for _, inFlight := range []int{5, 100} {
 		row(t, fmt.Sprintf("%d calls at once", inFlight), func(t *testing.T) {

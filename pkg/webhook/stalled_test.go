@@ -85,8 +85,8 @@ func (e *endpoint) stall(t *testing.T, hook *webhook.Hook, pause time.Duration, 
 	}()
 }
 
-// TestStalledConnectionsMakeRoom evicts connections whose clients do not read answers, either to
-// other requests or after the answer to a call.
+// TestStalledConnectionsMakeRoom evicts connections whose clients do not read answers. Some of
+// the clients have made a call before.
 func TestStalledConnectionsMakeRoom(t *testing.T) {
 	for name, callFirst := range map[string]bool{"without a call": false, "with a call": true} {
 		row(t, name, func(t *testing.T) {

@@ -22,8 +22,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// TestAStopThatCutsCallsOff checks that idle connections still get a close notice, also those that
-// become idle meanwhile, and that the stop takes no longer than DrainTimeout.
+// TestAStopThatCutsCallsOff checks that idle connections still get a close notice, including those
+// that become idle during the drain, and that the stop takes no longer than DrainTimeout.
 func TestAStopThatCutsCallsOff(t *testing.T) {
 	for _, drain := range []time.Duration{time.Second, 5 * time.Second, 20 * time.Second} {
 		row(t, drain.String(), func(t *testing.T) {

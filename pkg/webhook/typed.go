@@ -112,7 +112,7 @@ func (c *typedCall[T]) changes(patch.Patch) (p patch.Patch, err error) {
 		return nil, nil // DELETE: there is nothing that a patch could apply to
 	}
 	if p, err = object.Changes(c.origin, c.req.Object); len(c.docs.object) <= maxReusedBytes {
-		c.origin.Reset() // the body may be gone before it is used again
+		c.origin.Reset() // otherwise the pooled document would refer to the body's memory
 		origins.Put(c.origin)
 	}
 	return p, err

@@ -48,8 +48,8 @@ func (p UnknownFieldsPolicy) String() string {
 func (p UnknownFieldsPolicy) known() bool { return p >= 0 && int(p) < len(policyNames) }
 
 // WithUnknownFields returns a hook that looks for fields of the object that the handler's type does
-// not have. With a built-in type these are fields of a newer Kubernetes version than that of the
-// hook. If a new field must not bypass the hook, deny it, and update the hook before the API
+// not have. With a built-in type these are fields of a Kubernetes version newer than the hook's. If
+// a new field must not bypass the hook, deny unknown fields, and update the hook before the API
 // server. With a projection they are all fields that it omits. The old object is not checked, so
 // deletes pass.
 func (h *Hook) WithUnknownFields(policy UnknownFieldsPolicy) *Hook {

@@ -109,7 +109,7 @@ func (g generator) text() string {
 	return []string{"no", "a longer text with \"quotes\" & <signs>", "", " ", "two\nlines", "tab\tand \x00", "bad \xff", "é😀\u2028", strings.Repeat("word ", 100)}[g.IntN(9)]
 }
 
-// valid returns a text that survives JSON.
+// valid returns a text in valid UTF-8, which JSON does not change.
 func (g generator) valid() string { return strings.ToValidUTF8(g.text(), "\uFFFD") }
 
 // result returns an error, or panics, and the expected answer. A panic is a failure.
@@ -147,8 +147,8 @@ const (
 	serverLeaf // any other API error
 )
 
-// verdict states the rule. A denial anywhere denies, and so do field errors alone. Otherwise the
-// first API error counts, if its code is 4xx.
+// verdict returns the expected answer. If any leaf is a denial, or all are field errors, the tree
+// denies. Otherwise it denies if the code of its first API error is 4xx.
 func (e errorTree) verdict() verdict {
 	allFields := true
 	for _, l := range e.leaves {

@@ -2,12 +2,13 @@
 
 // Package adapt returns hooks for handlers that were written for controller-runtime.
 //
-// The handlers keep their meaning. An error of a Defaulter or a Validator denies, while an error of
-// a handler of package webhook is a failure to decide. A Response is sent as it is, as far as the
-// API server accepts it. Decoding, patches, deadlines and panics are handled as in package webhook.
+// The handlers behave as in controller-runtime. An error of a Defaulter or a Validator denies the
+// request, while an error of a handler of package webhook is a failure to decide. A Response is
+// sent unchanged, except for values that the API server would refuse. Decoding, patches, deadlines
+// and panics are handled as in package webhook.
 //
-// It is a separate package because controller-runtime's adds client-go's typed clients to the
-// program. The hooks are safe for concurrent use if the handlers are.
+// Package adapt is separate because controller-runtime's package admission adds client-go's typed
+// clients to the program. The hooks are safe for concurrent use if the handlers are.
 package adapt
 
 import (
@@ -75,8 +76,8 @@ func withRequest[T any](ctx context.Context, req *webhook.Request[T]) context.Co
 	return admission.NewContextWithRequest(ctx, admission.Request{AdmissionRequest: *req.AdmissionRequest()})
 }
 
-// denying turns every error into a denial, as controller-runtime does: with the status of an API
-// error of any code, otherwise with 403.
+// denying turns every error into a denial, as controller-runtime does. An API error keeps its
+// status, whatever its code. Any other error becomes 403 Forbidden.
 func denying(err error) error {
 	var api apierrors.APIStatus
 	switch {
@@ -95,7 +96,7 @@ func MutatingHandler(reg admissionregistrationv1.MutatingWebhook, h admission.Ha
 	})
 }
 
-// ValidatingHandler returns a validating hook that calls h. Its patches are not sent.
+// ValidatingHandler returns a validating hook that calls h. The patches of h are not sent.
 func ValidatingHandler(reg admissionregistrationv1.ValidatingWebhook, h admission.Handler) *webhook.Hook {
 	return webhook.ValidatingRaw(reg, func(ctx context.Context, req *review.Request) (*review.Decision, error) {
 		d, _, err := handle(ctx, h, req)

@@ -24,7 +24,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/adapt"
 )
 
-// pods implements the interfaces of controller-runtime. Each method does what its field says.
+// pods implements the interfaces of controller-runtime. Its methods record their calls in seen,
+// and return err and warnings.
 type pods struct {
 	err      error
 	warnings admission.Warnings

@@ -45,7 +45,7 @@ func ExampleValidator() {
 		Rules: webhook.Rules(webhook.OnWrite("", "v1", "configmaps")),
 	}, teamValidator{})
 
-	// The API server calls it. In a test, package webhooktest does so.
+	// In a cluster, the API server calls the hook. In a test, use package webhooktest.
 	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(`{
 		"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
 			"uid": "1", "operation": "CREATE", "kind": {"version": "v1", "kind": "ConfigMap"},

@@ -70,7 +70,7 @@ func byURL(name string, c admissionregistrationv1.WebhookClientConfig) error {
 }
 
 // V1beta1 returns the objects for API servers before 1.16, which serve only v1beta1. API servers
-// serve it until 1.21. Every field is explicit, because the defaults of v1beta1 differ: an unset
+// up to 1.21 serve it. Every field is explicit, because the defaults of v1beta1 differ: an unset
 // field gets the default of v1, if v1 has one.
 //
 // A webhook with matchConditions is an error: API servers that serve v1beta1 drop them, and would
@@ -143,7 +143,8 @@ func validatingWebhook(w admissionregistrationv1.ValidatingWebhook) v1beta1.Vali
 	}
 }
 
-// as converts a pointer to a constant to the type of the other version. It returns otherwise for nil.
+// as converts a pointer to a constant to the type of the other API version. For a nil pointer it
+// returns a pointer to the value otherwise.
 func as[To, From ~string](value *From, otherwise To) *To {
 	if value == nil {
 		return &otherwise

@@ -28,8 +28,8 @@ import (
 )
 
 // Request returns the request that the API server sends for an operation on a resource, such as
-// "pods" or "pods/eviction", of the group and version of kind. If they differ, as for the scale of
-// a Deployment, change Resource in the result.
+// "pods" or "pods/eviction". The resource gets the group and version of kind. If these differ, as
+// for the scale of a Deployment, change Resource in the result.
 //
 // object and old are the new and the stored object: Go values, or JSON as a string, []byte or
 // json.RawMessage. Use nil, or a nil pointer, where the operation has none. Request adds a missing

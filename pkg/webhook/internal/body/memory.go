@@ -14,8 +14,8 @@ var (
 	largePools [len(largeSizes)]sync.Pool
 )
 
-// sizeFor returns the size of the buffer for n bytes: the smallest large size that fits and does not exceed
-// most, or n.
+// sizeFor returns the size of the buffer for n bytes: the smallest of largeSizes that fits and does not
+// exceed most, or n if there is none.
 func sizeFor(n, most int) int {
 	if n <= MaxSmallBytes {
 		return n
@@ -41,7 +41,7 @@ func allocate(size int) []byte {
 	return make([]byte, 0, size)
 }
 
-// Release makes a large buffer available again. It must not be used afterwards.
+// Release makes a large buffer available again. The caller must not use b afterwards.
 func Release(b []byte) {
 	for i, size := range largeSizes {
 		if cap(b) == size {

@@ -10,9 +10,9 @@ import "io"
 const maxFirstBytes = 4 << 10
 
 // Read reads from to its end, or until it has read more than limit bytes. length is the
-// Content-Length, or -1. Read uses the memory of buf if it can. It reserves all memory before it
-// uses it, including buf. It never uses more than four times the bytes that have arrived or, for
-// buf, were announced.
+// Content-Length, or -1. Read uses the memory of buf if it can. It calls reserve before it uses
+// any memory, including buf. It never uses more than four times the bytes that have arrived. For
+// buf, the announced bytes count.
 func Read(from io.Reader, buf []byte, length, limit int64, reserve func(int64) error) ([]byte, error) {
 	rest := func() int {
 		if announced := length + 1 - int64(len(buf)); announced > 0 { // one byte more, to see the end
@@ -21,7 +21,7 @@ func Read(from io.Reader, buf []byte, length, limit int64, reserve func(int64) e
 		return max(len(buf), 512)
 	}
 	if buf = buf[:0]; cap(buf) > max(4*rest(), maxFirstBytes) {
-		buf = nil // a small body would be charged for a large buffer
+		buf = nil // otherwise a small body would reserve a large buffer
 	}
 	size := max(min(rest(), maxFirstBytes), cap(buf))
 	if err := reserve(int64(size)); err != nil {

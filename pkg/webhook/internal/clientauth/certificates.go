@@ -21,8 +21,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
 
-// certificates verifies client certificates. The TLS handshake does not: it cannot send the client a
-// message, and it is not repeated when a CA is removed.
+// certificates verifies client certificates. The TLS handshake does not verify them, because it
+// cannot send the client a message, and because it is not repeated when a CA is removed.
 type certificates struct {
 	cas   func() (*x509.CertPool, int)
 	names []string
@@ -151,7 +151,8 @@ func (a *Authenticator) ConnContext(ctx context.Context) context.Context {
 	return context.WithValue(ctx, resultKey{}, &verification{})
 }
 
-// TLSConfig changes c to request client certificates if CAFile is set. A stricter setting of c stays.
+// TLSConfig changes c to request client certificates if CAFile is set. It keeps a stricter setting in
+// c.
 func (a *Authenticator) TLSConfig(c *tls.Config) *tls.Config {
 	if a == nil || a.certificates == nil {
 		return c

@@ -59,12 +59,13 @@ type Authenticator struct {
 }
 
 // A check checks one kind of credentials. It returns nil if the call may pass, errNoCredential if
-// the call has none of the kind, and otherwise why they are not valid.
+// the call has no credentials of that kind, and otherwise an error that says why they are not
+// valid.
 type check func(*http.Request) error
 
 var errNoCredential = errors.New("no credential of this kind")
 
-// A watchedFile is a file that is read again in intervals.
+// A watchedFile is a file that is read again at intervals.
 type watchedFile struct {
 	reloader
 	field string // of webhook.ClientAuth
@@ -136,7 +137,7 @@ func (a *Authenticator) report(path string, err error) {
 	}
 }
 
-// Start reads the files again in intervals until stop is called. The end of ctx does not stop it, since
+// Start reads the files again at intervals until stop is called. The end of ctx does not stop it, since
 // calls in flight need the files. Start may be called once.
 func (a *Authenticator) Start(ctx context.Context) (stop func()) {
 	if a == nil {
@@ -159,7 +160,8 @@ type Refusal struct {
 
 func (r *Refusal) Unwrap() error { return r.Failure }
 
-// A reason says why a call was refused. A greater one wins if several credentials are refused.
+// A reason says why a call was refused. If several credentials are refused, the greatest reason
+// is reported.
 type reason int
 
 const (

@@ -17,8 +17,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
 
-// Decode decodes with the JSON semantics of the API server. It returns nil for nil. member is the
-// field of the review, for errors.
+// Decode decodes raw with the JSON semantics of the API server. It returns nil for nil. Errors
+// contain member, the name of the field in the review.
 func Decode[T any](raw []byte, member string) (*T, error) {
 	if raw == nil {
 		return nil, nil

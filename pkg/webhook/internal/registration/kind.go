@@ -41,8 +41,8 @@ func KindsOf[T any]() []metav1.GroupVersionKind {
 	return []metav1.GroupVersionKind{kind}
 }
 
-// hasTypeMeta reports whether t has a TypeMeta itself. A struct that embeds an API type has its
-// methods, but is not one.
+// hasTypeMeta reports whether t has a TypeMeta itself. A struct that embeds an API type has the
+// methods of that type, but is not an API type.
 func hasTypeMeta(t reflect.Type) bool {
 	if t.Kind() != reflect.Struct {
 		return false
@@ -51,8 +51,9 @@ func hasTypeMeta(t reflect.Type) bool {
 	return found && len(field.Index) == 1
 }
 
-// CheckRules returns errors for rules that cover other resources than that of a built-in type T,
-// since every call for them would fail. The resource names of other types are not known.
+// CheckRules returns errors for rules that cover a resource other than the one of the built-in
+// type T, since every call for such a resource would fail. It does not check other types, since
+// their resource names are not known.
 func CheckRules[T any](reg *Registration) error {
 	kinds := KindsOf[T]()
 	if len(kinds) == 0 || !strings.HasPrefix(reflect.TypeFor[T]().PkgPath(), "k8s.io/api/") {
@@ -73,9 +74,9 @@ func CheckRules[T any](reg *Registration) error {
 	return JoinFields(errs)
 }
 
-// CheckHandled returns an error for a request that these kinds or the rules do not cover. Then the
-// configuration in the cluster is not the one of this hook, or its path is wrong. Without rules, it
-// checks only the kinds.
+// CheckHandled returns an error for a request that these kinds or the rules do not cover. Such a
+// request means that the configuration in the cluster is not the one of this hook, or that its path
+// is wrong. Without rules, CheckHandled checks only the kinds.
 func (r *Registration) CheckHandled(kinds []metav1.GroupVersionKind, req *review.Request) error {
 	ofKind := func(k metav1.GroupVersionKind) bool { return matchKind(k, req.Kind) }
 	byRule := func(rule admissionregistrationv1.RuleWithOperations) bool { return matchRule(rule, req) }

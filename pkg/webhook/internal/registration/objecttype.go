@@ -36,7 +36,7 @@ func CheckKindKnown[T any](webhook string) error {
 		"generate the method, or name the kinds with WithKinds, or leave TypeMeta out if this is a projection", webhook, t)
 }
 
-// embeds reports whether a type is a struct that embeds an M itself.
+// embeds reports whether a type is a struct that embeds M directly.
 func embeds[M any](t reflect.Type) bool {
 	if t.Kind() != reflect.Struct {
 		return false

@@ -102,8 +102,8 @@ func (r *Registration) Timeout() time.Duration {
 	return time.Duration(*r.TimeoutSeconds) * time.Second
 }
 
-// Path returns ServedPath, the path of the clientConfig, or the default path. It has no trailing slash, as
-// the API server requests it.
+// Path returns ServedPath, or else the path of the clientConfig, or else the default path. It has no
+// trailing slash, because the API server requests the path without one.
 func (r *Registration) Path() string {
 	set := ""
 	switch c := r.ClientConfig; {

@@ -27,8 +27,8 @@ const (
 	Canceled       // the client went away
 )
 
-// A Failure is a failure to decide and the HTTP answer for it. It must not be an APIStatus: a
-// handler that returns a Failure with code 400 does not deny.
+// A Failure is a failure to decide and the HTTP answer for it. It must not implement APIStatus,
+// because a handler that returns a Failure with code 400 must not deny.
 type Failure struct {
 	Status     metav1.Status
 	Cause      Cause

@@ -21,9 +21,10 @@ import (
 //     closes the connection later, the client loses its next call.
 //
 // So the server answers first and then reads the rest. A connection that stays open is closed only
-// if that takes longer than any call may. On other connections the answer says that it is the last.
+// if reading the rest takes longer than any call may. On other connections the answer contains
+// "Connection: close".
 const (
-	maxKeptBytes    = 4 << 20 // reading so much costs less than a new TLS handshake
+	maxKeptBytes    = 4 << 20 // reading this much costs less than a new TLS handshake
 	maxDiscardBytes = 16 << 20
 )
 
@@ -37,7 +38,8 @@ const (
 // HasBody reports whether the body of r delays the next request on its connection.
 func HasBody(r *http.Request) bool { return r.ProtoMajor == 1 && r.ContentLength != 0 }
 
-// CanKeep reports whether the body of r is small enough to read it, so that its connection can be kept.
+// CanKeep reports whether the body of r is so small that the server can read it and keep the
+// connection.
 func CanKeep(r *http.Request) bool { return 0 < r.ContentLength && r.ContentLength <= maxKeptBytes }
 
 // WriteEarly sends an answer before the body was read. The caller sets the Connection header.

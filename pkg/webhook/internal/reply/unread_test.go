@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A lateBody ends after a delay.
+// late is a body that ends after a delay.
 type late struct{ after time.Duration }
 
 func (l late) Read([]byte) (int, error) { <-time.After(l.after); return 0, io.EOF }

@@ -60,9 +60,9 @@ func WriteTo(conn net.Conn, status metav1.Status) {
 	_ = answer.Write(conn) // after an error the client is gone
 }
 
-// SetReadDeadline sets the read deadline of the connection, if w or a writer that it wraps can.
-// net/http sets a new deadline for the next request. http.ResponseController would allocate an
-// error where no writer can.
+// SetReadDeadline sets the read deadline of the connection, if w or a writer that w wraps
+// supports it. net/http sets a new deadline for the next request. http.ResponseController would
+// allocate an error if no writer supported it.
 func SetReadDeadline(w http.ResponseWriter, t time.Time) {
 	for {
 		switch v := w.(type) {

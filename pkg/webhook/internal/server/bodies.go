@@ -32,7 +32,7 @@ type Reading struct {
 	arrived atomic.Int64 // bytes of the body
 	memory  atomic.Int64 // bytes reserved for it
 
-	// The following fields are guarded by bodies.mu until end.
+	// The following fields are guarded by bodies.mu until end is called.
 	prev, next *Reading
 	w          http.ResponseWriter
 	began      time.Time
@@ -77,9 +77,9 @@ func (r *Reading) unlink() {
 	}
 }
 
-// evict ends the reading of slow bodies, the oldest first, until they hold at least this many bytes together.
-// For zero it ends one. If all slow bodies together hold too little, it ends none. It returns how many it
-// ended and the memory they held.
+// evict evicts slow bodies, the oldest first, until the evicted bodies together hold at least this many
+// bytes. If bytes is zero, it evicts one. If all slow bodies together hold too little, it evicts none. It
+// returns how many it evicted and the memory they held.
 func (b *bodies) evict(bytes int64) (evicted, freed int64) {
 	now := time.Now()
 	b.mu.Lock()

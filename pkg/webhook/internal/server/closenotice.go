@@ -19,8 +19,8 @@ var closeNotice = func() string {
 		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 }()
 
-// lingerTime is how long a client has to close its connection after a close notice, and a new
-// connection to make its call during a drain. A client that is not overloaded needs no time.
+// lingerTime is how long a client may take to close its connection after a close notice. During a
+// drain, it is also how long a client may take to make its first call on a new connection.
 const lingerTime = 3 * time.Second
 
 // mark makes a connection refuse new calls. The connection must not have a call. Call notify afterwards.
@@ -33,7 +33,7 @@ func (c *Connection) mark() {
 	c.closing.Store(true)
 }
 
-// notify closes a marked connection, after a close notice where a call may be on its way.
+// notify closes a marked connection. If a call may be on its way, it sends a close notice first.
 //
 // A client that finds its connection closed cannot know whether its call was seen, and the API
 // server does not repeat the call. A server that closes idle connections, as http.Server.Shutdown
@@ -81,8 +81,8 @@ func goAway(server *http.Server) {
 	_ = server.Shutdown(ctx)
 }
 
-// cutOff closes a connection that the client did not close, unless an HTTP/2 call that came over it
-// is still to be answered.
+// cutOff closes a connection that the client did not close, unless an HTTP/2 call on the connection
+// still waits for its answer.
 func (c *Connection) cutOff() {
 	c.all.mu.Lock()
 	answers := c.calls.Load() > 0 && c.state.http2 != nil
@@ -92,8 +92,9 @@ func (c *Connection) cutOff() {
 	}
 }
 
-// notifyIdle closes the connections without a call. It returns how many connections are open and
-// when to call it again, at the latest. A new connection gets the time to make its call.
+// notifyIdle closes the connections without a call, but leaves new connections time to make one.
+// It returns how many connections are open, and the longest time to wait before the next call of
+// notifyIdle.
 func (all *Connections) notifyIdle() (open int, wait time.Duration) {
 	idle, open, wait := all.markIdle()
 	for _, c := range idle {

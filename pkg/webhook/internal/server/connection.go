@@ -31,7 +31,7 @@ type Connection struct {
 	lastCall  atomic.Int64  // age of the connection when its last call ended, in nanoseconds
 	discards  atomic.Bool   // the rest of a body is read so that the next call can follow
 	closing   atomic.Bool   // the connection takes no more calls
-	notified  chan struct{} // made with closing, closed once the client got the close notice or cannot
+	notified  chan struct{} // made with closing; closed once the client got the close notice, or if it cannot get one
 	http2Done chan struct{} // with HTTP/2, closed with the connection
 }
 
@@ -39,7 +39,7 @@ type Connection struct {
 type connectionState struct {
 	prev, next *Connection // in one of the lists; nil while the connection is busy
 	idleSince  time.Time
-	busySince  time.Time // apart from breaks shorter than shortBreak
+	busySince  time.Time // an idle time shorter than shortBreak does not reset it
 	tls        *tls.Conn
 	requested  bool // a request was read, or the preface of HTTP/2
 	busy       bool
@@ -89,7 +89,8 @@ func (all *connectionSet) link(c *Connection) {
 	s.prev.state.next, s.next.state.prev = c, c
 }
 
-// unlink removes c from its list. It finds the list by hadCall, which must not change before.
+// unlink removes c from its list. The caller must not change hadCall before, because hadCall
+// determines the list.
 func (c *Connection) unlink() {
 	s := &c.state
 	if s.next == nil {

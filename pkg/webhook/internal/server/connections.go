@@ -83,15 +83,17 @@ func (all *Connections) add(conn net.Conn) *Connection {
 }
 
 // jittered returns the age, up to a tenth more or less, so that connections that were opened together
-// do not close together. It subtracts a nanosecond: an age of one closes a connection at once.
+// do not close together. It subtracts a nanosecond, so that with an age of one nanosecond each answer
+// closes its connection.
 func jittered(age time.Duration) time.Duration {
 	spread := age / 10
 	return age - spread + min(rand.N(2*spread+1), 1<<63-1-(age-spread)) - 1
 }
 
 // makeRoom waits until there is room for another connection, or closed is closed. At the limit it
-// closes one connection. If every connection has a call or is too young, the new one waits, and
-// later ones wait in the queue of the system: closing a connection before an answer loses a call.
+// closes one connection. If every connection has a call or is too young, the new connection
+// waits, and later ones wait in the accept queue of the operating system. Closing a connection
+// before its answer would lose a call.
 func (all *Connections) makeRoom(closed <-chan struct{}) {
 	for {
 		victim, wait := all.markVictim()
@@ -113,8 +115,8 @@ func (all *Connections) makeRoom(closed <-chan struct{}) {
 	}
 }
 
-// markVictim marks the connection to close for a new one, if one has to. Otherwise it returns how
-// long to wait, and zero if there is room.
+// markVictim marks the connection to close if a new one needs its room. If there is room, victim
+// is nil and wait is zero. If no connection can be closed, it returns how long to wait.
 func (all *Connections) markVictim() (victim *Connection, wait time.Duration) {
 	all.mu.Lock()
 	defer all.mu.Unlock()

@@ -34,7 +34,7 @@ const lastNotices = lingerTime + time.Second
 
 // Run drains the server within the timeout and returns how many calls were cut off. It closes idle
 // connections from the beginning, since a call over them would be refused. Calls in flight have the
-// whole timeout, and share its end with the last close notices.
+// whole timeout. The last close notices are sent at its end.
 func (d *Drain) Run(ctx context.Context) (cutOff int64, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.Timeout)
 	defer cancel()
@@ -51,7 +51,7 @@ func (d *Drain) Run(ctx context.Context) (cutOff int64, err error) {
 	if err = d.Server.Close(); errors.Is(err, net.ErrClosed) {
 		err = nil // closeListener has closed the listener
 	}
-	d.Connections.closeAll() // also those that wait for the client to close them
+	d.Connections.closeAll() // including those that the client has not closed yet
 	if cutOff > 0 {
 		err = errors.Join(fmt.Errorf("%d calls in flight were cut off after %s", cutOff, d.Timeout), err)
 	}

@@ -23,7 +23,7 @@ const (
 	scanPause   = newConnIdle / 10
 )
 
-// untilChange is a wait that a change of a connection ends earlier.
+// untilChange is the wait until a connection changes, which ends the wait early.
 const untilChange = time.Hour
 
 // victim returns the connection to close for a new one, or how long to wait for one. Connections

@@ -15,7 +15,7 @@ type Gate struct {
 	stage    atomic.Int32
 	calls    atomic.Int64 // in flight, or answered while the handler still runs
 	waiting  atomic.Int64 // in flight without an answer
-	evicted  atomic.Int64 // of waiting, calls that are no longer counted in calls
+	evicted  atomic.Int64 // calls that are counted in waiting, but no longer in calls
 	bytes    atomic.Int64 // of memory for bodies
 	bodies   bodies
 	answered chan struct{} // wakes the drain when waiting becomes zero
@@ -59,7 +59,8 @@ type Overload struct{ text string }
 func (e *Overload) Error() string { return e.text }
 
 // enter counts a call, or returns why it has no room. It counts the call before it reads the stage,
-// and the drain sets the stage before it reads the count: one of the two sees the other.
+// and the drain sets the stage before it reads the count: so at least one of them sees what the
+// other did.
 func (g *Gate) enter() error {
 	g.waiting.Add(1)
 	switch {
@@ -71,8 +72,8 @@ func (g *Gate) enter() error {
 	return nil
 }
 
-// reserve counts n more bytes for a body that has own bytes. A single body may be as large as its
-// hook allows.
+// reserve counts n more bytes for a body that then holds own bytes. A single body may be as large
+// as its hook allows.
 func (g *Gate) reserve(n, own int64) error {
 	if all := g.bytes.Add(n); all > g.maxBytes && all > own && !g.evict(n) {
 		return &Overload{fmt.Sprintf("the bodies of the calls in flight have %d bytes, which is the limit", g.maxBytes)}
@@ -84,8 +85,8 @@ func (g *Gate) reserve(n, own int64) error {
 // there was one.
 func (g *Gate) EvictSlowBody() bool { return g.evict(0) }
 
-// evict evicts slow bodies that together hold this many bytes, or one slow body for zero. Their calls
-// no longer count: see Place.Drop.
+// evict evicts slow bodies that together hold this many bytes, or one slow body if bytes is zero.
+// Their calls are no longer counted: see Place.Drop.
 func (g *Gate) evict(bytes int64) bool {
 	evicted, freed := g.bodies.evict(bytes)
 	if evicted > 0 {

@@ -12,7 +12,7 @@ import (
 // HTTP/2 has a frame for the end of a connection: GOAWAY names the last call that the server saw, and
 // clients repeat later calls over another connection. In net/http only http.Server.Shutdown sends
 // it, to all connections of a server. So each HTTP/2 connection has a server of its own, which costs
-// little next to the connection.
+// little compared to the connection.
 
 // serveHTTP2 serves one HTTP/2 connection until it ends.
 func serveHTTP2(conn *tls.Conn, server *http.Server) {
