@@ -17,7 +17,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/certs/internal/kubetest"
 )
 
-// TestSelfManagedOnAPIServer runs the tests that need an API server against one.
+// TestSelfManagedOnAPIServer runs the tests that need a real API server.
 func TestSelfManagedOnAPIServer(t *testing.T) {
 	c := kubetest.Start(t)
 	t.Run("three replicas", func(t *testing.T) { testSelfManaged(t, c) })
@@ -47,7 +47,8 @@ func testSelfManaged(t *testing.T, c *kubetest.Cluster) {
 		defer r.stop(t)
 	}
 	secrets := c.Resource("v1", "Secret", o.Namespace)
-	// until waits until a condition is true. Once all sources are trusted, each check requires that they stay so.
+	// until waits until a condition is true. Once all sources are trusted, each check requires that they stay
+	// trusted.
 	calls, failed := 0, 0
 	until := func(what string, done func(Status) bool) {
 		t.Helper()

@@ -70,8 +70,8 @@ func (t KeyType) is(public crypto.PublicKey) bool {
 type authority struct {
 	cert *x509.Certificate
 	key  crypto.Signer // nil after the CA has stopped signing, and for CAs of other sources
-	// outlives is how long after its last signature a certificate of this CA may still be valid. It is the longest such
-	// time of all replicas, because their options may differ.
+	// outlives is how long certificates of this CA may still be valid after the CA stops signing. It is the longest
+	// such time of all replicas, because their options may differ.
 	outlives time.Duration
 }
 

@@ -78,7 +78,7 @@ func TestWrongClock(t *testing.T) {
 		wrong := withClock(t, slowOptions(), f, 0)
 		defer wrong.stop(t)
 		elapse(3 * time.Hour)
-		askToRotate(f) // makes its state newer than the states of the others
+		askToRotate(f) // makes the state of this replica newer than the state of the replica that starts later
 		elapse(3 * time.Hour)
 		wrong.difference.Store(int64(2 * time.Hour))
 		settleSlowly()
@@ -136,8 +136,8 @@ func TestServerStepsBack(t *testing.T) {
 	})
 }
 
-// One of several API servers has a wrong clock. A replica that sometimes gets its responses keeps
-// running, and keeps its certificate.
+// One of several API servers has a wrong clock. A replica that sometimes gets a response from
+// that API server keeps running, and keeps its certificate.
 func TestOneOfSeveralAPIServers(t *testing.T) {
 	for every := range int64(4) {
 		inBubble(t, fmt.Sprintf("%d right answers between two wrong ones", every+1), func(t *testing.T, f *fakeCluster) {

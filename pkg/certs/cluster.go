@@ -25,7 +25,7 @@ type cluster interface {
 	// kube.ErrConflict if the target was changed since it was read.
 	WriteTarget(context.Context, kube.Target, kube.TargetState, []byte) error
 	// Watch calls changed some time after the Secret or a target may have changed, until ctx is
-	// done. It may miss changes: the source also looks at every interval.
+	// done. It may miss changes, so the source also checks the objects at every interval.
 	Watch(ctx context.Context, targets []kube.Target, changed func())
 	// Ahead returns the least difference by which this machine's clock is ahead of the API server's,
 	// according to the last response; negative if it is behind, zero if the two may agree.

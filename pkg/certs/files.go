@@ -32,9 +32,9 @@ type FilesOptions struct {
 	Logger logr.Logger
 }
 
-// Files returns a source for a certificate, followed by those of intermediate CAs if there are
-// any, and its key, both in PEM: tls.crt and tls.key of a mounted Secret, such as cert-manager
-// fills.
+// Files returns a source that reads a certificate and its key from two PEM files, such as tls.crt
+// and tls.key in a mounted Secret of cert-manager. In certFile, the certificates of intermediate
+// CAs may follow.
 //
 // The source reads the files at every interval and compares their content. It keeps the certificate
 // being served if the new files cannot be read, do not match (for example because only one was
@@ -42,8 +42,9 @@ type FilesOptions struct {
 // report this. The source uses changed files only once they stay the same for a moment, because half
 // of a CA file may parse.
 //
-// Start returns an error if the files hold no pair. A pair that has expired, or is not valid yet, is
-// served but not ready: its clients then see the API server's error, which says more than a failed handshake.
+// Start returns an error if the files hold no pair. A pair that has expired, or is not valid yet, is served,
+// but the source is not ready. Users then see why the API server does not accept the certificate, which says
+// more than a failed handshake.
 func Files(certFile, keyFile string, o FilesOptions) Source {
 	f := &files{certFile: certFile, o: o, log: o.Logger}
 	f.pair = reload.New(reload.Options[*tls.Certificate]{

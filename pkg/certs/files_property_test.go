@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// After any changes of the files, the served pair is one that was in them. It is a valid one if the files
-// had a valid one.
+// After any changes of the files, the served pair is one that the files contained at some time. If they
+// have contained a valid pair, the served pair is valid.
 func TestFilesProperty(t *testing.T) {
 	for seed := range uint64(15) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {

@@ -135,14 +135,14 @@ func (p policy) isOtherSourceCA(c *x509.Certificate, now time.Time) bool {
 		c.NotAfter.Sub(c.NotBefore) <= p.maxOtherSourceLifetime() && !c.NotBefore.After(now.Add(p.skew))
 }
 
-// maxOtherSourceLifetime is the longest lifetime of a CA of another source: twice that of ours, or of
-// the default.
+// maxOtherSourceLifetime is the longest lifetime of a CA of another source: twice our CALifetime, or
+// twice its default if that is longer.
 func (p policy) maxOtherSourceLifetime() time.Duration {
 	return 2 * max(p.caLifetime, defaultCALifetime)
 }
 
 // otherSourceCAs returns the CAs in a target that other self-managed sources put there. They stay until
-// that source removes them or they expire, so that two sources can share a target.
+// their source removes them or they expire, so that two sources can share a target.
 func (p policy) otherSourceCAs(o *observation, now time.Time) []*x509.Certificate {
 	var all []*x509.Certificate
 	for _, bundle := range o.bundles {

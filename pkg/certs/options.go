@@ -38,15 +38,16 @@ type Options struct {
 	// CALifetime if that is less. A certificate is replaced after two thirds of its lifetime.
 	LeafLifetime time.Duration
 	// Settle is how long a new CA must be in every caBundle before it signs, so that every API
-	// server has read it. Zero means one minute. Negative means no wait, for tests with one API
-	// server.
+	// server has read it. Zero means one minute, or a twentieth of CALifetime if that is less.
+	// Negative means no wait, for tests with one API server.
 	Settle time.Duration
 	// ClockSkew is the largest difference between the clocks of replicas and API servers that the
-	// source tolerates. Certificates are valid from that long before their creation. Zero means a
+	// source tolerates. A certificate is valid from ClockSkew before its creation. Zero means a
 	// tenth of LeafLifetime, at most one hour. Negative means no skew.
 	ClockSkew time.Duration
 	// Interval is the time between two checks of the Secret and the targets if no watch reports a
-	// change. Zero means 10 s. A random tenth is added, so that replicas do not check together.
+	// change. Zero means 10 s, or a tenth of LeafLifetime if that is less. Up to a tenth is added at
+	// random, so that replicas do not check together.
 	Interval time.Duration
 	// KeyType is the type of the keys of CAs and certificates. Empty means ECDSAP256. A change of
 	// the type replaces the CA.
@@ -186,7 +187,7 @@ func (o Options) checkTimes() error {
 			errs = append(errs, fmt.Errorf("%s %s: must be positive", d.name, d.value))
 		}
 	}
-	// A rotation has the last third of a CA's lifetime.
+	// A rotation must fit into the last third of a CA's lifetime.
 	if need := o.Settle + o.LeafLifetime + 2*o.ClockSkew + 2*o.Interval; need > o.CALifetime/3 {
 		errs = append(errs, fmt.Errorf("CALifetime %s is too short: a third of it must have room for Settle, LeafLifetime, twice ClockSkew and twice Interval, which is %s", o.CALifetime, need))
 	}

@@ -28,8 +28,9 @@ func renewalTime(notBefore, notAfter time.Time) time.Time {
 }
 
 // endOfTrust returns the time after which every certificate that the CA has signed until now has
-// expired. A replica signs with a CA for at most one lifetime after it read that this CA signs. Its
-// clock may be ahead of this one, and so may the clock of the replica that ends the trust.
+// expired. A replica issues certificates that expire at most one LeafLifetime after it read that
+// this CA signs. The clock of that replica may be ahead of this one, and so may the clock of the
+// replica that ends the trust.
 func (p policy) endOfTrust(c *x509.Certificate, now time.Time) time.Time {
 	until := now.Add(p.outlives())
 	if until.After(c.NotAfter) {

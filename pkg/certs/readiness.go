@@ -64,13 +64,14 @@ func (l *history) trust(t *turn, leaf *x509.Certificate) error {
 }
 
 // ownedByOther reports whether the target belongs to another installation although this
-// installation has other targets. A replica without a target of its own was rejected before.
+// installation has other targets. A replica that has no other target does not become ready: see
+// trust.
 func (t *turn) ownedByOther(o *observation) bool {
 	return errors.Is(o.err, kube.ErrOtherOwner) && slices.ContainsFunc(t.targets, func(o observation) bool { return o.err == nil })
 }
 
 // notReadyReason returns why a replica does not become ready, or nil. Every caBundle must have trusted
-// its CA for Settle, so that every API server has read it. The first CA of all needs no wait.
+// its CA for Settle, so that every API server has read it. The very first CA needs no wait.
 func (s *SelfManaged) notReadyReason(t *turn, trust error) error {
 	if trust != nil {
 		return trust
@@ -89,7 +90,7 @@ func (s *SelfManaged) notReadyReason(t *turn, trust error) error {
 		}
 		first, seen := s.seen.since[caSighting{fingerprint(s.issuer), o.target.String()}]
 		own := seen && t.began.Sub(first) >= s.o.Settle
-		const rounded = time.Second // what is in managedFields is
+		const rounded = time.Second // the times in managedFields have whole seconds
 		others := !o.written && !o.Written.IsZero() && t.now.Add(-t.ahead).Sub(o.Written) >= s.o.Settle+rounded
 		if !own && !others {
 			return fmt.Errorf("the caBundle of %s was changed less than %s ago, so an API server may still have the old one", o.target, s.o.Settle)

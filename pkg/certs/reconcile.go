@@ -130,7 +130,8 @@ func (s *SelfManaged) desire(t *turn, merged *state) (*state, error) {
 	return desired, err
 }
 
-// store writes the state to the Secret if that differs. It keeps the keys of other clients in the Secret.
+// store writes the state to the Secret unless the Secret has it already. It keeps the keys of other
+// clients in the Secret.
 func (s *SelfManaged) store(ctx context.Context, stored kube.Secret, desired *state) error {
 	data, err := withState(stored.Data, desired)
 	if err != nil {
@@ -196,7 +197,8 @@ func (s *SelfManaged) write(ctx context.Context, o *observation, want []*x509.Ce
 	return nil
 }
 
-// serve issues a new serving certificate by the state, unless this replica may keep the current one.
+// serve issues a new serving certificate as the state requires, unless this replica may keep the
+// current one.
 func (s *SelfManaged) serve(st *state, t *turn) error {
 	s.mu.Lock()
 	n, issuer, renew := s.names, s.issuer, s.renew
@@ -231,7 +233,7 @@ func (s *SelfManaged) serve(st *state, t *turn) error {
 // mayKeep reports whether the replica keeps its current certificate. If another CA signs now, the
 // replica keeps the certificate until it has seen the new CA settle in its own targets, which may
 // be more than those of the replica that started to sign. It does not keep a certificate that is
-// about to expire, or whose CA some target lacks while it has the new one.
+// about to expire, or whose CA is missing in a target that has the new CA.
 func (s *SelfManaged) mayKeep(st *state, t *turn, leaf, issuer *x509.Certificate, n names, renew time.Time) bool {
 	signer := st.signer()
 	if issuer.Equal(signer.cert) {
@@ -289,7 +291,8 @@ func (s *SelfManaged) mayWrite() bool {
 // replicas. It serves a certificate that is valid by both clocks.
 
 // setTimes sets the times of a turn after everything was read. It reports whether the turn may go on.
-// It may not if this API server's clock disagrees with that of earlier responses: one of them is wrong.
+// The turn must end if this API server's clock disagrees with the clock of earlier responses: one of
+// the two is wrong.
 func (s *SelfManaged) setTimes(t *turn) bool {
 	t.now, t.ahead = s.clock(), s.cluster.Ahead()
 	t.judged, t.differ = t.now, nil

@@ -29,7 +29,7 @@ func (s *SelfManaged) finish(t *turn, err error) (time.Time, error) {
 	if err == nil {
 		s.status.Err = s.seen.untrusted
 	}
-	if !errors.Is(err, context.Canceled) { // Start was canceled
+	if !errors.Is(err, context.Canceled) { // otherwise Start was canceled
 		s.logStatus()
 	}
 	return s.nextStep(t.now), err

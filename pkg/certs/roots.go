@@ -43,7 +43,8 @@ func (r *roots) pem() []byte {
 	return bytes.Clone(r.text)
 }
 
-// verify checks the chain as the API server does, but for the name, and returns its CA.
+// verify checks the chain as the API server does, except for the name, and returns the CA of the
+// chain.
 func (r *roots) verify(c *tls.Certificate, now time.Time) (*x509.Certificate, error) {
 	intermediates := x509.NewCertPool()
 	for _, der := range c.Certificate[1:] {
@@ -64,7 +65,7 @@ func sameChain(a, b *tls.Certificate) bool {
 
 func inUTC(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// judge returns the status of a certificate on its own.
+// judge returns the status of a certificate, whether or not it is being served.
 func (r *roots) judge(c *tls.Certificate, now time.Time) Status {
 	st := Status{NotBefore: c.Leaf.NotBefore, NotAfter: c.Leaf.NotAfter}
 	switch {
@@ -87,7 +88,7 @@ func (r *roots) judge(c *tls.Certificate, now time.Time) Status {
 	return st
 }
 
-// warning returns a problem that does not fail calls yet, or only those of some clients.
+// warning returns a problem that does not make calls fail yet, or only the calls of some clients.
 func warning(leaf *x509.Certificate, now time.Time) error {
 	if len(leaf.DNSNames)+len(leaf.IPAddresses) == 0 {
 		return errors.New("the certificate has no DNS name and no IP address among its alternative names, and API servers look at nothing else")
@@ -98,9 +99,9 @@ func warning(leaf *x509.Certificate, now time.Time) error {
 	return nil
 }
 
-// prefers reports whether a new certificate should replace the served one: it should unless it is
-// worse. Of two expired ones it prefers the later, which clients with a slow clock may still
-// accept.
+// prefers reports whether a new certificate should replace the served one: it should, unless the
+// new one is worse. Of two expired certificates it prefers the one that expired later, which
+// clients with a slow clock may still accept.
 func (r *roots) prefers(c, served *tls.Certificate, now time.Time) bool {
 	rank := func(c *tls.Certificate) int {
 		switch {

@@ -76,7 +76,7 @@ func (s *state) dropEnded(now time.Time) {
 		if !ended(x) {
 			continue
 		}
-		r := retired{id: fingerprint(x.cert), until: x.cert.NotAfter.Add(day)} // clocks differ
+		r := retired{id: fingerprint(x.cert), until: x.cert.NotAfter.Add(day)} // a margin, because clocks differ
 		if x.target != "" {
 			r.foreign, r.until = true, now.Add(time.Hour) // a source that writes it again still needs it
 		}

@@ -53,8 +53,8 @@ type SelfManaged struct {
 	seen history // used only by the goroutine of Start
 }
 
-// NewSelfManaged returns a source. The error lists everything that is wrong with the options. It sends no request; Start
-// does.
+// NewSelfManaged returns a source. The error lists everything that is wrong with the options. NewSelfManaged sends no
+// request; Start does.
 func NewSelfManaged(o Options) (*SelfManaged, error) {
 	o, err := o.completed()
 	if o.Config == nil {

@@ -340,7 +340,7 @@ func TestLog(t *testing.T) {
 	})
 }
 
-// A pass that the stop interrupts is not reported as a problem.
+// A turn that ends early because the source stops is not reported as a problem.
 func TestStopIsNotAnError(t *testing.T) {
 	inBubble(t, "stop", func(t *testing.T, f *fakeCluster) {
 		var lines []string

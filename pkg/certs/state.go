@@ -85,7 +85,8 @@ func (s *state) hasForeign() bool {
 
 func (s *state) trusts(c *x509.Certificate) bool { return slices.ContainsFunc(s.trusted(), c.Equal) }
 
-// hasRetired reports whether a certificate was retired. With foreign, one that was retired as foreign counts, too.
+// hasRetired reports whether a certificate was retired. If foreign is set, a certificate that was retired as
+// foreign counts, too.
 func (s *state) hasRetired(id string, foreign bool) bool {
 	return slices.ContainsFunc(s.retired, func(r retired) bool { return r.id == id && (foreign || !r.foreign) })
 }
@@ -134,7 +135,7 @@ func (s *state) clone() *state {
 	return &c
 }
 
-// sort gives equal states equal bytes.
+// sort puts the CAs into a fixed order, so that equal states have equal bytes.
 func (s *state) sort() {
 	slices.SortFunc(s.retiring, func(a, b retiring) int {
 		if c := a.until.Compare(b.until); c != 0 {
@@ -176,7 +177,8 @@ type retiredDocument struct {
 	Foreign bool      `json:"foreign,omitempty"`
 }
 
-// documentVersion grows with every change of the document, also with a new member, which an older program would drop.
+// documentVersion grows with every change of the document. A new member is a change, too, because an older program
+// would drop it.
 const documentVersion = 1
 
 // encode returns the data of the Secret.

@@ -53,7 +53,7 @@ type observation struct {
 	target Target
 	kube.TargetState
 	bundles  [][]*x509.Certificate // the certificates of each entry
-	err      error                 // of reading
+	err      error                 // from reading the target
 	writeErr error
 	written  bool // in this turn
 }

@@ -36,7 +36,8 @@ type Client struct {
 	clockAhead   *atomic.Int64 // see Ahead, in nanoseconds
 }
 
-// Ahead returns how far this machine's clock is ahead of the API server's. It is negative if it is behind.
+// Ahead returns how far this machine's clock is ahead of the API server's. It is negative if this clock is
+// behind.
 func (k *Client) Ahead() time.Duration { return time.Duration(k.clockAhead.Load()) }
 
 // New returns a client for the Secret of this name in the cluster of config, which it copies. clock
@@ -74,7 +75,7 @@ func New(config *rest.Config, clock func() time.Time, namespace, secretName, fie
 type objectRef struct {
 	kind, name string
 	resource   schema.GroupVersionResource
-	namespace  string // empty for the cluster
+	namespace  string // empty if cluster-scoped
 }
 
 func (p objectRef) String() string {

@@ -42,7 +42,7 @@ func (k *Client) ownedWebhooks(object *unstructured.Unstructured) map[string]boo
 		}
 		var fields ownedFields
 		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
-			continue // a form of the future: nothing is known to be ours
+			continue // an unknown format: no field is known to be ours
 		}
 		for element, webhook := range fields.Webhooks {
 			var key struct{ Name string }

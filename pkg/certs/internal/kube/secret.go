@@ -63,7 +63,8 @@ func setSecretData(object *unstructured.Unstructured, data map[string][]byte) {
 	object.Object["data"] = texts
 }
 
-// WriteSecret creates the Secret if s has no version, and otherwise updates it if its version is still that of s.
+// WriteSecret creates the Secret if s has no version, and otherwise updates it if the stored version is still
+// s.Version.
 func (k *Client) WriteSecret(ctx context.Context, s Secret) error {
 	if s.Version == "" {
 		return k.createSecret(ctx, s.Data)

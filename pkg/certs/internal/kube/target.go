@@ -101,8 +101,8 @@ func checkTakesBundle(object *unstructured.Unstructured, kind string) error {
 
 // webhookEntries returns the caBundles of the selected webhooks, and the webhooks to apply. Those
 // include other webhooks whose caBundle this field manager has applied, because an apply without
-// them would remove it. webhookEntries keeps the order of the list: the order of an apply becomes
-// the order in which the API server calls the webhooks.
+// them would remove that caBundle. webhookEntries keeps the order of the list: the order of an
+// apply becomes the order in which the API server calls the webhooks.
 func (k *Client) webhookEntries(object *unstructured.Unstructured, t Target, state *TargetState) error {
 	list, _, err := unstructured.NestedSlice(object.Object, "webhooks")
 	if err != nil {
@@ -193,7 +193,7 @@ func applyConfiguration(t Target, p objectRef, state TargetState, bundle []byte)
 	object.SetKind(p.kind)
 	object.SetName(t.Name)
 	if path := bundlePaths[t.Kind]; path != nil {
-		_ = unstructured.SetNestedField(object.Object, base64.StdEncoding.EncodeToString(bundle), path...) // nothing is in its way
+		_ = unstructured.SetNestedField(object.Object, base64.StdEncoding.EncodeToString(bundle), path...) // cannot fail in a new object
 	} else {
 		var webhooks []any
 		for _, e := range state.applied {

@@ -19,7 +19,7 @@ import (
 func (k *Client) Watch(ctx context.Context, targets []Target, changed func()) {
 	places := []objectRef{k.secret()}
 	for _, t := range targets {
-		if p, err := objectOf(t); err == nil { // else ReadTarget has said so
+		if p, err := objectOf(t); err == nil { // otherwise ReadTarget has returned the error
 			places = append(places, p)
 		}
 	}
@@ -32,7 +32,7 @@ func (k *Client) Watch(ctx context.Context, targets []Target, changed func()) {
 }
 
 func (k *Client) watchObject(ctx context.Context, p objectRef, changed func()) {
-	var refused bool // and said so
+	var refused bool // and logged
 	for failures := 0; ctx.Err() == nil; failures++ {
 		began := time.Now()
 		err := k.watchOnce(ctx, p, changed)
@@ -40,7 +40,7 @@ func (k *Client) watchObject(ctx context.Context, p objectRef, changed func()) {
 			failures = 0
 		}
 		if apierrors.IsForbidden(err) {
-			failures = 64 // an administrator may grant it later
+			failures = 64 // an administrator may grant the permission later
 			if !refused {
 				refused = true
 				logr.FromContextOrDiscard(ctx).Info("cannot watch: changes are found later, by the periodic check",
