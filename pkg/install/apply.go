@@ -45,9 +45,9 @@ func (a *applier) checkNamespace(ctx context.Context) error {
 	return nil
 }
 
-// Wait returns when the API server enforces the configurations as [Installer.Apply] or [Installer.Promote] stored them: it
-// has this version, and its calls arrive at a server with these hooks whose certificate it trusts. Wait asks
-// with dry-run requests, which are never stored.
+// Wait returns when the API server enforces the configurations as [Installer.Apply] or [Installer.Promote] stored
+// them: it has read this version, and its calls arrive at a server that has these hooks and a certificate that the
+// API server trusts. Wait asks with dry-run requests, which are never stored.
 //
 // If ctx ends first, the error has the API server's last answer, such as why it cannot call the webhook. Wait fails at
 // once if waiting cannot help: without the permission to ask, or without the namespace.

@@ -23,8 +23,8 @@ import (
 type cluster interface {
 	// read returns the stored configuration, or nil.
 	read(context.Context, sort) (*unstructured.Unstructured, error)
-	// apply applies a configuration. If that has a resourceVersion, apply returns errChanged unless the
-	// stored one is equal. So do the other methods that take a resourceVersion.
+	// apply applies a configuration. If object has a resourceVersion, apply returns errChanged unless
+	// the stored resourceVersion is equal. So do the other methods that take a resourceVersion.
 	apply(ctx context.Context, s sort, object *unstructured.Unstructured, force bool) error
 	// cut removes the webhooks with these indexes, even if another manager owns fields of them.
 	cut(ctx context.Context, s sort, l live, indexes []int) error

@@ -90,8 +90,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// The Namespace owns a configuration only as long as it has webhooks of ours. Otherwise a deletion of the Namespace would
-// delete the webhooks of others, and the Namespace need not exist.
+// The Namespace owns a configuration only as long as it has webhooks of ours. Otherwise a deletion of the Namespace
+// would delete the webhooks of others, and apply would fail without a Namespace.
 func TestOwnerOfOurWebhooksOnly(t *testing.T) {
 	var applied []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package install registers hooks with a cluster from code. It can tell when the API server enforces them: not only that
-// the configurations are stored, but that calls arrive.
+// Package install registers hooks with a cluster from code. It reports when the API server enforces them: not only
+// when the configurations are stored, but when calls arrive.
 //
 // An [Installer] applies the configurations of hooks by server-side apply, so it changes no field that others own. It
 // adds one more webhook, the marker, to each configuration. The marker denies a Lease in the webhook's own namespace
-// with a label for this version of the configuration, which no client creates otherwise. [Installer.Wait] sends dry
-// runs of such a Lease:
+// with a label for this version of the configuration. No other client creates such a Lease. [Installer.Wait] sends
+// dry runs of such a Lease:
 //
 //   - if the marker denies it, the API server has this version, can reach the webhook, and trusts its certificate;
 //   - if the call fails, the error says what is wrong;
@@ -22,12 +22,13 @@
 // gone before a replica without them takes calls. With FailOpenFirst, new and dropped webhooks have the failurePolicy
 // Ignore while replicas are replaced. After the rollout [Installer.Promote] gives the new ones the failurePolicy of
 // their registration and then removes the dropped ones. That also holds if the last hook of a kind is dropped.
-// If the program may no longer patch that configuration, it keeps its policies until it is removed.
+// If the program may no longer patch that configuration, its webhooks keep their policies until they are removed.
 //
 // A webhook that the cluster already has with Fail, at the same server, keeps Fail, even if its rules change. An old
-// replica may then get a request that it does not know, and fails. Give such rules to a webhook with a new name, which
-// fails open first. If no request may pass unseen during the rollout, let the program serve the webhook with
-// the old name for one more release. It fails closed until the next release, in which the new one does.
+// replica may then get a request that it does not know, and the call fails. Give such rules to a webhook with a new
+// name, which fails open first. If no request may pass unseen during the rollout, let the program serve the webhook
+// with the old name for one more release. The old webhook fails closed until the next release, in which the new one
+// fails closed.
 //
 // [Installer.Run] does all of this beside a server and retries without end. [Installer.Status] returns its progress.
 //
@@ -39,15 +40,16 @@
 //
 // Every replica may install. Replicas of one version agree: applying the same configuration changes nothing, and a
 // replica that finds the webhooks promoted does not demote them. With Options.Deployment, a waiting replica pauses
-// when its Deployment moves on to another Pod template, and gives up when that is rolled out. Only a replica of
-// the older version that starts during the rollout cannot notice it. It applies the older configurations once, and
-// the newer replicas correct that at the end of the rollout. Set Options.Revision if that moment matters.
+// when its Deployment moves on to another Pod template, and gives up when that template is rolled out. Only a
+// replica of the older version that starts during the rollout cannot notice it. It applies the older
+// configurations once, and the newer replicas correct that at the end of the rollout. Set Options.Revision if that
+// moment matters.
 //
 // A replica removes nothing when it ends. [Installer.Remove] is for uninstalling, and waiting replicas do not undo it.
 //
 // A configuration records the Service that it was installed for, or else the namespace. The installer rejects another
-// installation with the same name, and a program that is called by URL in the namespace of one with a Service: it
-// would take over all calls. See Options.Force.
+// installation with the same name, because one of the two would take over all calls. The same holds for a program
+// with a URL and a program with a Service in one namespace. See Options.Force.
 //
 // # The caBundle
 //

@@ -14,9 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ErrSuperseded is wrapped by the error of an installation whose Options.Revision is lower than the cluster's, and of one
-// whose Deployment has replaced the program by another version. Nothing needs to be done: the newer program
-// installs.
+// ErrSuperseded is wrapped by the error of an installation whose Options.Revision is lower than the cluster's, and of
+// an installation whose Deployment has replaced the program with another version. Nothing needs to be done: the newer
+// program installs.
 var ErrSuperseded = errors.New("superseded by a newer revision")
 
 // ErrRemoved is wrapped by the error of a waiting installation whose configuration was removed, for example by

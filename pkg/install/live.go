@@ -39,7 +39,7 @@ func readLive(object *unstructured.Unstructured) live {
 		return l
 	}
 	l.uid, l.resourceVersion = object.GetUID(), object.GetResourceVersion()
-	// A value that is not a number was written by another program and is ignored.
+	// A revision that is not a number was written by another program and is ignored.
 	l.owner = object.GetAnnotations()[ownerAnnotation]
 	l.revision, _ = strconv.ParseInt(object.GetAnnotations()[revisionAnnotation], 10, 64)
 	l.deleting, l.finalizers = object.GetDeletionTimestamp() != nil, object.GetFinalizers()

@@ -32,8 +32,8 @@ const (
 	markerText = "the configuration is enforced: this answers the program that installed it"
 )
 
-// A stage is the progress of an installation. A configuration at one stage also counts as being at all earlier stages, so
-// that a replica that waits for an earlier one is not stuck.
+// A stage is the progress of an installation. A configuration at one stage also counts as being at all earlier
+// stages, so that a replica that waits for an earlier stage is not stuck.
 type stage string
 
 const (

@@ -161,7 +161,7 @@ func TestKindMissingInOlderProgramComesBack(t *testing.T) {
 		o := options()
 		o.FailOpenFirst, o.Deployment = true, "hooks"
 		newer, c := newFake(t, o, denying("one.example.com"), labelling("two.example.com"))
-		o.FailOpenFirst = false // it would only apply the webhooks with Ignore
+		o.FailOpenFirst = false // otherwise the replica would only apply the webhooks with Ignore
 		older, _ := newFake(t, o, denying("one.example.com"))
 		older.cluster = c
 		c.status = deployed(t, "two", false)

@@ -32,8 +32,8 @@ type Options struct {
 	// opens no gap. A webhook that is no longer among the hooks gets Ignore, and Promote removes it.
 	FailOpenFirst bool
 	// Deployment names the Deployment of the webhook, in its namespace. Promote waits until the
-	// Deployment is rolled out: every replica is of its newest template and ready. If the Deployment has
-	// a newer template by then, the newer program installs, and this program gets [ErrSuperseded].
+	// Deployment is rolled out: every replica has the newest template and is ready. If the Deployment
+	// has a newer template by then, the newer program installs, and this program gets [ErrSuperseded].
 	Deployment string
 	// Ready is a further condition of Promote, which calls it until it returns nil. Nil means none.
 	Ready func(context.Context) error
@@ -52,7 +52,8 @@ type Options struct {
 	// of another installation: of another namespace, Service or URL. Without Force these are errors.
 	Force bool
 	// Confirmations is how many checks in a row, each over a new connection, must show that the API
-	// server enforces the configurations: several may be behind one address. Zero means 10.
+	// server enforces the configurations: several API servers may be behind one address. Zero means
+	// 10.
 	Confirmations int
 	// Interval is the pause between two checks. Zero means 100 ms. While the checks fail, the pause
 	// grows to twenty times the interval.
@@ -85,8 +86,8 @@ func (o Options) owner() string {
 
 const ofURL = "://" // part of an owner with a URL instead of a Service
 
-// sameNamespace reports whether two owners may remove each other's configurations: an owner with a URL, as of a program
-// outside of the cluster, matches every owner in its namespace. To install, the owners must be equal.
+// sameNamespace reports whether two owners may remove each other's configurations: an owner with a URL, such as a
+// program outside of the cluster, matches every owner in its namespace. To install, the owners must be equal.
 func sameNamespace(a, b string) bool {
 	namespace, service, _ := strings.Cut(a, "/")
 	otherNamespace, otherService, _ := strings.Cut(b, "/")

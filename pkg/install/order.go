@@ -34,7 +34,8 @@ const (
 	callPatience = 2 * time.Minute
 )
 
-// applyInOrder applies the configurations that have hooks. It opens or removes those that have none.
+// applyInOrder applies the configurations that have hooks. Webhooks in a configuration without hooks
+// get Ignore or are removed.
 func (a *applier) applyInOrder(ctx context.Context, p phase) error {
 	switch p {
 	case opening:
@@ -48,7 +49,8 @@ func (a *applier) applyInOrder(ctx context.Context, p phase) error {
 	return a.one(ctx, a.wanted[1], p)
 }
 
-// one applies a configuration, or opens it if the program has no hooks of its kind.
+// one applies a configuration. If the program has no hooks of its kind, the opening phase sets
+// Ignore on the stored webhooks.
 func (a *applier) one(ctx context.Context, w wanted, p phase) error {
 	return a.stored.untilUnchanged(ctx, func() error {
 		switch {
@@ -174,7 +176,8 @@ func (a *applier) applyOne(ctx context.Context, w wanted, p phase) error {
 
 var errUntrusted = errors.New("webhooks do not have the caBundle of the marker yet, so calls to them would fail")
 
-// findAll fails if a configuration is newer or belongs to another installation. A missing one is no error.
+// findAll fails if a configuration is newer or belongs to another installation. A missing configuration is
+// not an error.
 func (a *applier) findAll(ctx context.Context) error {
 	complete := true
 	for _, w := range a.wanted {
@@ -209,8 +212,8 @@ func (i *Installer) applier(serves bool) *applier {
 // If the program has no hooks of a kind any more, every webhook of that configuration is unwanted. Like other unwanted
 // webhooks, they are removed only after the new ones are enforced.
 
-// retire withdraws a configuration without hooks and reports whether there was one. A mutating one may be removed when no
-// answering API server knows the validating one any more.
+// retire withdraws a configuration without hooks and reports whether there was one. The mutating configuration may be
+// removed once no API server that answers knows the validating one.
 func (a *applier) retire(ctx context.Context, w wanted) (bool, error) {
 	if w.object != nil {
 		return false, nil

@@ -42,16 +42,16 @@ type RBACOptions struct {
 type Permissions struct {
 	ClusterRole        *rbacv1.ClusterRole
 	ClusterRoleBinding *rbacv1.ClusterRoleBinding
-	// Roles and RoleBindings are in the webhook's namespace, in that of the source's Secret, and in those of
-	// RBACOptions.Rules.
+	// Roles and RoleBindings are in the webhook's namespace, in the namespace of the source's Secret, and in
+	// the namespaces of RBACOptions.Rules.
 	Roles        []*rbacv1.Role
 	RoleBindings []*rbacv1.RoleBinding
 }
 
-// RBAC returns the permissions that an [Installer] with these options needs: to read, apply and delete the configurations
-// of its name, to send dry runs of one Lease, and to read the Deployment and the Namespace. It adds the permissions of the
-// certificate source. If all hooks are mutating, or all are validating, the program may also read and delete a
-// configuration of the other kind, which an earlier version may have left.
+// RBAC returns the permissions that an [Installer] with these options needs: to read, apply and delete its
+// configurations, to send dry runs of one Lease, and to read the Deployment and the Namespace. It adds the
+// permissions of the certificate source. If all hooks are mutating, or all are validating, the program may also read
+// and delete a configuration of the other kind, which an earlier version may have left.
 //
 // Every rule names its objects except the one to create the Secret, because RBAC cannot restrict creation by name. Create
 // an empty Secret yourself to drop that rule.
@@ -154,7 +154,8 @@ func (r rights) allowCerts(namespace string, o certs.Options, secretExists bool)
 	return nil
 }
 
-// permissions returns the rights and the rules, which are by namespace, as roles of the subject.
+// permissions returns roles with the rights and the rules, bound to the subject. The keys of
+// rules are namespaces.
 func (r rights) permissions(name string, subject rbacv1.Subject, rules map[string][]rbacv1.PolicyRule) *Permissions {
 	p := &Permissions{}
 	meta := func(namespace string) metav1.ObjectMeta {

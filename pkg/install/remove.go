@@ -8,9 +8,10 @@ import (
 )
 
 // Remove deletes the configurations, the validating one first, and waits until none is enforced. Webhooks of other managers
-// stay. A configuration with finalizers stays without our webhooks. A configuration that does not exist is no
-// error. Nor is a missing namespace, without which no marker request can be sent. A program outside of the
-// cluster, called by URL, may remove what a program in the same namespace has installed, and the reverse.
+// stay. A configuration with finalizers stays without our webhooks. A missing configuration is not an error. A
+// missing namespace is not an error either, although no marker request can be sent without it. A program outside of
+// the cluster, called by URL, may remove what a program with a Service in the same namespace has installed, and vice
+// versa.
 //
 // Remove affects all replicas at once. Call it when the webhook is uninstalled, from a job or the last replica, before
 // the servers stop; do not call it whenever a replica ends. Replicas that are installing give up. A replica that

@@ -119,7 +119,7 @@ func TestKindStaysUntilTheRolloutIsOver(t *testing.T) {
 }
 
 // RBAC does not permit patching the configuration of a kind without hooks. Such a configuration is
-// deleted without a patch before.
+// deleted without being patched first.
 func TestKindThatMayNotBePatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()

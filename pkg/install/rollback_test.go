@@ -49,7 +49,7 @@ func TestRestartRepairsUndoneRollout(t *testing.T) {
 					return again.Status()
 				}
 				at := restart()
-				if revisions[0] > 0 { // the older template's revision, with which the replica believes to be superseded
+				if revisions[0] > 0 { // the older template's revision, so the replica takes itself for superseded
 					if at.Phase != Superseded || c.policies() != "new Ignore, old Ignore" {
 						t.Errorf("restarted: %+v, %s", at, c.policies())
 					}

@@ -54,7 +54,7 @@ func (r *rollout) awaitReady(ctx context.Context) error {
 // reminder is the interval at which a long wait for readiness is logged.
 const reminder = 5 * time.Minute
 
-// unready explains the error of a wait for readiness.
+// unready returns the message about a wait for readiness.
 func (r *rollout) unready() string {
 	if r.o.FailOpenFirst {
 		return "not every replica is ready yet: until then the failures of webhooks that are new are ignored, and so requests pass unseen"
@@ -107,8 +107,8 @@ func rolledOut(d *appsv1.Deployment) error {
 // errStandBack says that this replica must not install for now.
 var errStandBack = errors.New("another template than at the start of this program is being rolled out: its replicas install")
 
-// standBack returns an error if the Deployment has moved on to another program. A Deployment that cannot be read is no
-// error, because the caller does not wait for it.
+// standBack returns an error if the Deployment has moved on to another program. It is not an error if the Deployment
+// cannot be read, because the caller does not wait for it.
 func (r *rollout) standBack(ctx context.Context) error {
 	if r.o.Deployment == "" {
 		return nil

@@ -21,7 +21,7 @@ type store struct {
 // caBundles.
 const attempts = 20
 
-// untilUnchanged is the backoff between two attempts.
+// untilUnchanged repeats change while it returns errChanged, up to the limit of attempts.
 func (s *store) untilUnchanged(ctx context.Context, change func() error) error {
 	for n := 1; ; n++ {
 		err := change()
@@ -66,7 +66,7 @@ func (s *store) find(ctx context.Context, w wanted) (live, error) {
 }
 
 // missed returns an error if our configurations existed and were removed. If only one of the two is gone, another version of
-// the program without hooks of that kind may have removed it, which is no error.
+// the program without hooks of that kind may have removed it, which is not an error.
 func (s *store) missed(ctx context.Context, w wanted, found live) error {
 	if !s.seen[w.sort] || found.has(markerName(w.name)) {
 		return nil

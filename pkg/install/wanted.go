@@ -87,7 +87,7 @@ const (
 	opening  phase = iota // both get Ignore, because some replicas serve only one of them
 	clearing              // their own policies; the version counts as present after the unwanted ones are cut
 	keeping               // their own policies; the version counts as present, clearing follows later
-	closing               // as they are
+	closing               // their own policies; the version counts as promoted
 )
 
 // opens reports whether opening would set Ignore on a webhook that is meant to have Fail.
@@ -159,8 +159,8 @@ func (l live) obsolete(w wanted) []int {
 	return indexes
 }
 
-// untrusted names the webhooks whose calls would fail: they have another caBundle than the marker of the same server, because
-// the injector has not reached them yet.
+// untrusted names the webhooks whose calls would fail: their caBundle differs from that of the marker at the same
+// server, because the injector has not reached them yet.
 func (l live) untrusted(w wanted) []string {
 	marker := markerName(w.name)
 	if l.bundles[marker] == "" { // trusted without a caBundle
@@ -206,7 +206,8 @@ func (w wanted) isVersionOf(object *unstructured.Unstructured) bool {
 	return false
 }
 
-// opened returns our webhooks with Ignore. The marker in it does not confirm the version that the webhooks came from.
+// opened returns our webhooks with Ignore. The marker in the result does not confirm the version that the webhooks
+// came from.
 func (w wanted) opened(found live, o Options) *unstructured.Unstructured {
 	object := nothing(w, found)
 	annotations := map[string]string{}
