@@ -21,11 +21,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Deps has what hooks may depend on: a client configuration, a logger, metrics, and a place for caches and other background work.
-// The function that makes the hooks gets it. Its methods are safe for concurrent use.
+// Deps has what hooks may depend on: a client configuration, a logger, metrics, and a place for caches and other
+// background work. [Program.Hooks] gets it as an argument. Its methods are safe for concurrent use.
 //
-// The function runs also where there is no cluster, so that the tools can read the registrations of the hooks. It must
-// not call the API server itself. It may create clients, listers and informers.
+// Program.Hooks also runs where there is no cluster, so that the tools can read the registrations of the hooks. It
+// must not call the API server itself. It may create clients, listers and informers.
 type Deps struct {
 	// Config connects to the API server. It is never nil. If no cluster is configured, each request fails with
 	// [ErrNoCluster]. It is a copy, so a change affects only the hooks.
@@ -34,7 +34,7 @@ type Deps struct {
 	Namespace string
 	// Logger is the logger of the program.
 	Logger logr.Logger
-	// Metrics registers metrics that the program serves with its own.
+	// Metrics registers metrics that the program serves together with its own.
 	Metrics prometheus.Registerer
 
 	registry *prometheus.Registry
@@ -78,7 +78,7 @@ type failing struct{ err error }
 
 func (f failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
 
-// ReadyIf makes the program ready only if the function returns true. It is called by each readiness probe. name says what
+// ReadyIf makes the program ready only if the function returns true. Each readiness probe calls ready. name says what
 // is missing, such as "rules of the policy server".
 func (d *Deps) ReadyIf(name string, ready func() bool) {
 	d.mu.Lock()
@@ -90,8 +90,8 @@ func (d *Deps) ReadyIf(name string, ready func() bool) {
 // ClusterRole, see --print-rbac.
 func (d *Deps) Needs(rules ...rbacv1.PolicyRule) { d.NeedsIn("", rules...) }
 
-// NeedsIn declares permissions in one namespace, such as to read a ConfigMap in [Deps.Namespace]. They become rules of a
-// Role in it. An empty namespace means the whole cluster.
+// NeedsIn declares permissions in one namespace, such as to read a ConfigMap in [Deps.Namespace]. They become rules
+// of a Role in that namespace. An empty namespace means the whole cluster.
 func (d *Deps) NeedsIn(namespace string, rules ...rbacv1.PolicyRule) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

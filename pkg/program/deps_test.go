@@ -59,7 +59,8 @@ func withoutCluster(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 }
 
-// The registrations and permissions of a hook that reads need no cluster.
+// The registrations and permissions of a hook that reads objects can be printed without a
+// cluster.
 func TestRegistrationsNeedNoCluster(t *testing.T) {
 	withoutCluster(t)
 	for args, want := range map[string]string{
@@ -85,7 +86,8 @@ func TestNoPermissionsAreSaidInTheOutput(t *testing.T) {
 	}
 }
 
-// A kubeconfig that does not exist matters only to hooks that read. The error names where the path is from.
+// A kubeconfig that does not exist matters only to hooks that read objects. The error says where the path
+// comes from.
 func TestUnusableKubeconfigOfTheEnvironment(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nowhere/config")
 	var out bytes.Buffer
@@ -98,7 +100,8 @@ func TestUnusableKubeconfigOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// A program whose hooks read fails at start if no cluster is configured. One whose hooks read nothing starts.
+// A program whose hooks read objects fails at start if no cluster is configured. A program whose hooks read
+// nothing starts.
 func TestHooksThatReadNeedACluster(t *testing.T) {
 	withoutCluster(t)
 	args := []string{"--addr=127.0.0.1:0", "--ops-addr="}
@@ -238,7 +241,7 @@ func (notAFactory) Start(<-chan struct{}) {}
 
 func (notAFactory) Shutdown() {}
 
-// The first failure of a part ends the others and is the error of Start.
+// If one part fails, Start ends the others and returns the error of that part.
 func TestFailuresOfBackgroundWork(t *testing.T) {
 	broken := errors.New("the watch broke")
 	rows := []struct {

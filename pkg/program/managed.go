@@ -43,7 +43,7 @@ func (j *job) selfManaged() (*selfManaged, error) {
 		return nil, err
 	}
 	config, logger := j.config, j.deps.Logger
-	if config == nil { // to print permissions
+	if config == nil { // there is no cluster, so only permissions are printed
 		config = &rest.Config{}
 	}
 	s := &selfManaged{

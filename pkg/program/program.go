@@ -39,8 +39,8 @@ type Program struct {
 	// Name is the name of the program, of its configuration objects, and by default of its Service, namespace and
 	// ServiceAccount. Required.
 	Name string
-	// Hooks makes the hooks after the flags were parsed. It runs also to print configurations and permissions: see
-	// [Deps]. ctx ends with the program. Required.
+	// Hooks makes the hooks after the flags were parsed. It also runs when configurations or permissions are
+	// printed: see [Deps]. ctx ends with the program. Required.
 	Hooks func(ctx context.Context, deps *Deps) ([]*webhook.Hook, error)
 	// Flags adds flags of the program's own. Nil adds none.
 	Flags func(flags *flag.FlagSet)
@@ -51,7 +51,7 @@ type Program struct {
 
 	// Config connects to the API server, instead of --kubeconfig, $KUBECONFIG or the cluster of the Pod.
 	Config *rest.Config
-	// Listener serves the hooks instead of --addr. The program closes it, also after an error.
+	// Listener serves the hooks instead of --addr. The program closes it, even after an error.
 	Listener net.Listener
 
 	reload time.Duration // interval at which files are read, or zero for the default
@@ -100,7 +100,7 @@ type options struct {
 	clients clients
 }
 
-// serves reports whether the program serves hooks, rather than to print or remove something.
+// serves reports whether the program serves hooks, rather than printing or removing something.
 func (o *options) serves() bool { return !o.printConfiguration && !o.printRBAC && !o.uninstall }
 
 // Run runs the program with the given arguments until ctx ends, and then stops it as package webhook describes. It writes

@@ -165,7 +165,8 @@ func get(t *testing.T, client *http.Client, url string) *http.Response {
 	return do(t, client, req)
 }
 
-// isReady reports whether the probe at url succeeds. TLS handshakes fail until the certificate is loaded, and that is not ready.
+// isReady reports whether the probe at url succeeds. TLS handshakes fail until the certificate is loaded, which
+// counts as not ready.
 func isReady(t *testing.T, client *http.Client, url string) bool {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
@@ -303,7 +304,7 @@ func TestWrongArguments(t *testing.T) {
 	}
 }
 
-// An error before the program serves closes its listener, too.
+// The program closes its listener even if it fails before it serves.
 func TestErrorsCloseTheListener(t *testing.T) {
 	for _, args := range [][]string{{"--nope"}, {"--tls-cert-file=/nowhere", "--ops-addr="}} {
 		p := newProgram()

@@ -151,7 +151,7 @@ func (p Program) serve(ctx, working context.Context, end func(), j *job) error {
 	return <-first
 }
 
-// serverOptions returns the options of the server, as Program.Options changes them.
+// serverOptions returns the options of the server, after the changes of Program.Options.
 func (p Program) serverOptions(j *job, source certs.Source) (webhook.Options, error) {
 	registry := j.deps.registry
 	for _, c := range []prometheus.Collector{collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {

@@ -26,8 +26,8 @@ type Cache interface {
 	WaitForCacheSync(ctx context.Context) bool
 }
 
-// Informers is the part of client-go's informer factories that they have in common. A factory also has a method
-// WaitForCacheSync, whose result has the informers by their Go type (package informers) or by their resource (packages
+// Informers has the methods that client-go's informer factories have in common. A factory also has a method
+// WaitForCacheSync. Its result is a map whose keys are Go types (package informers) or resources (packages
 // dynamicinformer and metadatainformer).
 type Informers interface {
 	Start(stop <-chan struct{})
@@ -57,8 +57,8 @@ type work struct {
 	synced chan struct{} // closed when sync has returned without an error
 }
 
-// Run runs r until the program has answered its last call. If r fails, the program stops and returns its error. If r is a
-// cache, use [Deps.RunCache], which waits until it has synced: Run makes the program fail.
+// Run runs r until the program has answered its last call. If r fails, the program stops and returns its error. With
+// a cache, Run makes the program fail: use [Deps.RunCache], which waits until the cache has synced.
 func (d *Deps) Run(r Runnable) {
 	if _, isCache := r.(Cache); isCache {
 		d.add(work{run: func(context.Context) error {
@@ -92,8 +92,9 @@ func (d *Deps) RunCache(c Cache, request func(ctx context.Context) error) {
 
 var errNotSynced = errors.New("a cache of the hooks did not sync")
 
-// RunInformers runs an informer factory of client-go: typed, dynamic, or for metadata. The program is ready only when the factory's caches have synced.
-// Create the informers or listers before: a factory without any makes the program fail.
+// RunInformers runs an informer factory of client-go: typed, dynamic, or for metadata. The program is ready only when
+// the factory's caches have synced. Create the informers or listers first: a factory without informers makes the
+// program fail.
 func (d *Deps) RunInformers(f Informers) {
 	d.add(work{
 		run: func(ctx context.Context) error {
