@@ -90,7 +90,7 @@ func TestReasonsHaveTheCodesOfTheAPI(t *testing.T) {
 		}
 		switch want.Reason {
 		case metav1.StatusReasonAlreadyExists, metav1.StatusReasonExpired, metav1.StatusReasonServerTimeout:
-			continue // a code alone does not say these
+			continue // a code alone does not imply these reasons
 		}
 		if got := Deny(metav1.Status{Code: want.Code}).Denial().Reason; got != want.Reason {
 			t.Errorf("%d: got reason %s, want %s", want.Code, got, want.Reason)

@@ -148,8 +148,8 @@ func reference(t *testing.T, body []byte) (*admissionv1.AdmissionReview, error) 
 	return review, err
 }
 
-// ownCheck returns the error of a check that Decode makes and sigs.k8s.io/json does not. The checks have the
-// order of Decode.
+// ownCheck returns the error of a check that Decode makes and sigs.k8s.io/json does not. The checks come in
+// the same order as in Decode.
 func ownCheck(review *admissionv1.AdmissionReview) error {
 	switch {
 	case review.Kind != "AdmissionReview":

@@ -59,8 +59,8 @@ type generator struct {
 	out   []byte
 }
 
-// generateReview returns review number n of a fixed random sequence. Every fourth is unusual only in its order
-// and white space.
+// generateReview returns review number n of a fixed random sequence. Every fourth review is unusual only in
+// its order and white space.
 func generateReview(n uint64) []byte {
 	g := generator{Rand: rand.New(rand.NewPCG(n, 1))}
 	switch n % 4 {

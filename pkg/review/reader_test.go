@@ -33,7 +33,7 @@ func decodeWith(req *Request, body []byte, object wire.ObjectReader) error {
 	return nil
 }
 
-// sameWithReader checks that a reader of the object changes nothing for the rest.
+// sameWithReader checks that a reader of the object does not change how the rest is decoded.
 func sameWithReader(t *testing.T, body []byte, want *Request, wantErr error) {
 	t.Helper()
 	var got Request

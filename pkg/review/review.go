@@ -42,20 +42,22 @@ type Metadata struct {
 	// UID identifies this call. The API server sends it again only when it replays the same
 	// bytes after a Retry-After; a reinvocation has a new one.
 	UID types.UID
-	// Kind and Resource are the form in which the object is sent: the matched rule's.
+	// Kind and Resource describe the form in which the object is sent, which is the one in the
+	// matched rule.
 	Kind     metav1.GroupVersionKind
 	Resource metav1.GroupVersionResource
 	// SubResource is the requested subresource, such as "scale", or empty.
 	SubResource string
-	// RequestKind and RequestResource are the form that the API client used. They differ from Kind and
-	// Resource if the API server converted the object (matchPolicy Equivalent). API servers older than
-	// 1.15 do not send them. Decode then copies Kind, Resource and SubResource.
+	// RequestKind and RequestResource describe the form that the API client used. They differ from
+	// Kind and Resource if the API server converted the object (matchPolicy Equivalent). API servers
+	// older than 1.15 do not send them. Decode then copies Kind, Resource and SubResource.
 	RequestKind        metav1.GroupVersionKind
 	RequestResource    metav1.GroupVersionResource
 	RequestSubResource string
 	// Name is empty on a create with generateName and for the items of a deletecollection.
 	Name string
-	// Namespace is empty for cluster-scoped objects; for a Namespace it is its own name.
+	// Namespace is empty for cluster-scoped objects; for a Namespace it is the name of that
+	// Namespace.
 	Namespace string
 	Operation admissionv1.Operation
 	UserInfo  authenticationv1.UserInfo
@@ -81,7 +83,8 @@ type Request struct {
 // with one name wins (objects and lists merge).
 //
 // The documents of the request share memory with body, which must not change while they are in use.
-// Nothing else does. Every error is an [*Error] with the version and the uid, as far as they could be read.
+// Nothing else in the Request shares memory with body. Every error is an [*Error] with the version and the
+// uid, as far as they could be read.
 func Decode(body []byte) (*Request, error) {
 	req := new(Request)
 	if err := wire.Decode(req.target(), body, nil); err != nil {
