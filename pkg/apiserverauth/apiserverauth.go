@@ -40,8 +40,8 @@ type Options struct {
 
 // A User holds the credentials that an API server sends to the webhooks at one host. Set exactly
 // one of Service, URL and Host. Set a client certificate, a token, or a user name with a password;
-// a client certificate may be combined with one of the others. A webhook that receives a token or
-// a password can impersonate the API server elsewhere, so do not share one between owners.
+// a client certificate may be combined with a token or a password. A webhook that receives a token
+// or a password can impersonate the API server elsewhere, so do not share one between owners.
 type User struct {
 	// Service is the service of a webhook's clientConfig, with its port.
 	Service *admissionregistrationv1.ServiceReference

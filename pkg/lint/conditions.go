@@ -29,8 +29,8 @@ var nothingToConvert = sync.OnceValue(func() admission.ObjectInterfaces {
 	return admission.NewObjectInterfacesFromScheme(runtime.NewScheme())
 })
 
-// surelyMeetsConditions reports whether all matchConditions are certainly true. It returns false if one depends on
-// something that is not known here.
+// surelyMeetsConditions reports whether all matchConditions are certainly true. It returns false if a condition
+// depends on something that is not known here.
 func (l *linter) surelyMeetsConditions(h *webhook, r request) bool {
 	for _, c := range h.MatchConditions {
 		if r.isUnknown(c.Expression) {

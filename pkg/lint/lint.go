@@ -50,8 +50,8 @@ type Options struct {
 	Kubernetes string
 	// Ignore suppresses findings.
 	Ignore []Ignore
-	// Proven has the names of mutating webhooks that are proven to be safe to call again, as by package idempotence
-	// or "admitkit verify".
+	// Proven has the names of mutating webhooks that are proven to be safe to call again, for example by package
+	// idempotence or "admitkit verify".
 	Proven []string
 	// ExpiresWithin is the remaining lifetime below which a certificate is reported; zero is 30 days.
 	ExpiresWithin time.Duration

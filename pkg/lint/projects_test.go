@@ -53,7 +53,7 @@ var projects = map[string][]string{
 	},
 	"cloudnative-pg": {"advice AK401 mcluster.cnpg.io", "advice AK401 vcluster.cnpg.io", "advice AK401 vpooler.cnpg.io"},
 	"opa-kube-mgmt":  {"advice AK206 webhook.openpolicyagent.org", "advice AK401 webhook.openpolicyagent.org"},
-	// It is called for each UPDATE of a Pod, also in kube-system.
+	// It is called for each UPDATE of a Pod, even in kube-system.
 	"vault-agent-injector": {"advice AK307 vault.hashicorp.com", "advice AK203 vault.hashicorp.com", "advice AK401 vault.hashicorp.com"},
 	"vault-agent-injector-old": {
 		"warning AK113 ", "warning AK305 vault.hashicorp.com", "advice AK307 vault.hashicorp.com", "warning AK309 vault.hashicorp.com",

@@ -12,8 +12,8 @@ import (
 )
 
 // Installation registers metrics of an installer, such as an [install.Installer], on reg. They are
-// read at each scrape. The name is the label configuration and must be unique in the registry: use
-// the name of the webhook configuration.
+// read at each scrape. name becomes the label "configuration" and must be unique in the registry:
+// use the name of the webhook configuration.
 func Installation(reg prometheus.Registerer, name string, installer interface{ Status() install.Status }) error {
 	if reg == nil || installer == nil {
 		return errors.New("metrics: Installation needs a registry and an installer")

@@ -37,8 +37,8 @@ type Options struct {
 	// denial or failure. Other hooks get their series with their first call.
 	Hooks []*webhook.Hook
 	// Buckets are the upper bounds of the classic histogram of durations, in seconds and ascending.
-	// When empty, there are 14 from 1 ms to 30 s, the longest timeout of a webhook. Native
-	// histograms do not use Buckets.
+	// If Buckets is empty, there are 14 bounds from 1 ms to 30 s, the longest timeout of a webhook.
+	// Native histograms do not use Buckets.
 	Buckets []float64
 	// TraceID, if set, returns the id of the trace in ctx, or "" for none. It becomes the exemplar
 	// of a duration, with the label trace_id. Use TraceID of package tracing. The observer that
@@ -142,7 +142,7 @@ func sizes(least, most float64) []float64 {
 	return bounds
 }
 
-// check returns an error for options at which the client library would panic.
+// check returns an error for options with which the client library would panic.
 func (o Options) check() error {
 	if slices.Contains(o.Hooks, nil) {
 		return errors.New("metrics: Options.Hooks holds a nil hook")

@@ -13,8 +13,8 @@ import (
 )
 
 // Server registers metrics of the load and the limits of a server on reg. They are read at each
-// scrape. load is the server's Load method. The name is the label server and must be unique in the
-// registry.
+// scrape. load is the server's Load method. name becomes the label "server" and must be unique in
+// the registry.
 func Server(reg prometheus.Registerer, name string, load func() webhook.Load) error {
 	if reg == nil || load == nil {
 		return errors.New("metrics: Server needs a registry and the Load of a server")

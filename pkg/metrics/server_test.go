@@ -69,7 +69,7 @@ func TestServer(t *testing.T) {
 		unblock <- struct{}{}
 	}
 	blocked.Wait()
-	await(t, ops, `admitkit_server_calls{server="hooks"} 0`) // a call leaves after its answer
+	await(t, ops, `admitkit_server_calls{server="hooks"} 0`) // the call counts until its answer is sent
 	hangUp(t, honest, base+hook.Path())
 	if _, err := client(t, &tls.Config{}).Get(base + hook.Path()); err == nil {
 		t.Fatal("a client without the CA takes the certificate")

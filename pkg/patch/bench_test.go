@@ -72,8 +72,8 @@ var benchEdits = []struct {
 	}},
 }
 
-// BenchmarkDiff measures the work after the handler: Diff and encoding the patch here, json.Marshal and a diff of
-// two documents in controller-runtime.
+// BenchmarkDiff measures the work after the handler. In this package, that is Diff and encoding the patch. In
+// controller-runtime, it is json.Marshal and a diff of two documents.
 func BenchmarkDiff(b *testing.B) {
 	for _, size := range []struct {
 		name       string

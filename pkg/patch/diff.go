@@ -9,7 +9,8 @@ import "github.com/admitkit/admitkit/internal/jsondiff"
 //
 //  1. Diff compares the value that raw decodes to with after, both as encoding/json encodes them. It compares
 //     quantities by value and times by instant. Nil and empty are equal if omitempty omits both, and nil
-//     never replaces an empty list or map, except behind a pointer, where they differ. Diff never touches members that the type does not know.
+//     never replaces an empty list or map, except behind a pointer, where they differ. Diff never touches members
+//     that the type does not know.
 //  2. Without a difference the patch is nil. Otherwise its operations, applied to raw in order (RFC 6902), give
 //     a document that decodes to after.
 //  3. A member is added if raw lacks it, replaced if it differs, and removed if after omits it. If raw has an
@@ -17,9 +18,9 @@ import "github.com/admitkit/admitkit/internal/jsondiff"
 //     whole parent is written.
 //  4. List elements are matched by merge key: the field's patchMergeKey tag, else "name", if every element has
 //     a distinct key. Other lists are matched by equal elements first. Then a new object that shares at
-//     least half of its members with a removed one is that object, edited; pairs that share most come
+//     least half of its members with a removed one counts as that object, edited; pairs that share most come
 //     first. If hundreds of elements changed, each is compared with its neighbours only. Between two
-//     matches, an element in the place of a removed one is that element, edited, except in a list of
+//     matches, an element in the place of a removed one counts as that element, edited, except in a list of
 //     objects whose members the type knows completely. A list that lost one of several elements that are equal
 //     to the type but differ in the document is an error: see [ErrAlike].
 //  5. Matched elements keep every field that the type does not know: they are edited in place, and moved if
@@ -34,7 +35,7 @@ import "github.com/admitkit/admitkit/internal/jsondiff"
 // need not be the shortest possible patch.
 //
 // Diff does not decode raw again. It notices a value that does not fit the type only where it has to compare the
-// value; elsewhere it replaces the value or takes it for the one that the type has.
+// value; elsewhere it replaces the value, or leaves it as if it were equal to the field in after.
 //
 // Diff fails with an [*Error] if raw is not a JSON object, has a duplicate name that matters (see
 // [ErrDuplicateName]), or leaves a removal ambiguous (see [ErrAlike]); with the encoder's error if a value cannot be

@@ -26,7 +26,8 @@ var ErrDuplicateName = jsondiff.ErrDuplicateName
 // projection avoids it by naming the field that identifies the elements.
 var ErrAlike = jsondiff.ErrAlike
 
-// An Error says where a document could not be compared, or which place a patch does not find.
+// An Error says where a document could not be compared, or which place in a patch the document
+// does not have.
 type Error struct {
 	// Pointer is the place in the document.
 	Pointer Pointer

@@ -29,7 +29,8 @@ type port struct {
 	Number int `json:"number,omitempty"`
 }
 
-// TestOriginalDecodeRefuses also checks that the Document decodes the next document.
+// TestOriginalDecodeRefuses decodes invalid documents. After each error, the Document must still
+// decode a valid document.
 func TestOriginalDecodeRefuses(t *testing.T) {
 	var none *settings
 	for _, row := range []struct {

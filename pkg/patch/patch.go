@@ -10,7 +10,7 @@
 //   - [Apply] applies a patch, [Parse] reads one, [Patch.AppendJSON] writes it.
 //   - A [Pointer] is a place in a document.
 //
-// Diff walks the document and the Go value side by side. It costs little where little changed and
+// Diff walks the document and the Go value side by side. It is cheap if little changed, and takes
 // near-linear time otherwise. Its comment states the rules.
 //
 // All functions are safe for concurrent use. Nothing they return shares memory with their

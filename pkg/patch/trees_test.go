@@ -16,7 +16,7 @@ func writeTree(n *tree, s style) []byte {
 	return b.Bytes()
 }
 
-// equalValue compares as RFC 6902 defines it in section 4.6.
+// equalValue compares two values as section 4.6 of RFC 6902 defines equality.
 func (n *tree) equalValue(o *tree) bool {
 	if n.kind != o.kind || len(n.kids) != len(o.kids) {
 		return false

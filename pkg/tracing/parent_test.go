@@ -65,7 +65,8 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// The context of Start may hold a span. It is in the context of every call, but is not its parent.
+// The context of Start may hold a span. That span is in the context of every call, but it is not
+// the parent of the call's span.
 func TestTheSpanOfStartIsNotTheParent(t *testing.T) {
 	tp, spans := recorded()
 	start, starting := tp.Tracer("main").Start(t.Context(), "start")
