@@ -171,7 +171,7 @@ func (a *authority) issue(n names, t KeyType, now, notAfter time.Time, skew time
 // commonName cuts a host name to the longest common name (RFC 5280, ub-common-name). Clients verify only the SANs.
 func commonName(host string) string { return host[:min(len(host), 64)] }
 
-// newSerial returns 127 random bits of which the highest is set, so that the number is positive and unique.
+// newSerial returns a random number of 127 bits. Its highest bit is set, so that the number is positive.
 func newSerial() (*big.Int, error) {
 	limit := new(big.Int).Lsh(big.NewInt(1), 126)
 	n, err := rand.Int(rand.Reader, limit)

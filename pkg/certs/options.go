@@ -231,7 +231,7 @@ const (
 
 func (t Target) String() string { return string(t.Kind) + " " + t.Name }
 
-// object returns the target in the form of package kube.
+// object converts the target to the type of package kube.
 func (t Target) object() kube.Target {
 	return kube.Target{Kind: string(t.Kind), Name: t.Name, Webhooks: t.Webhooks, OwnerAnnotation: t.OwnerAnnotation, Owner: t.Owner}
 }

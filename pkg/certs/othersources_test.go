@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// A source keeps the CAs of other sources, but not without limit, and not only because of their name.
+// A source keeps the CAs of other sources, up to a limit. A CA with the name of another source must
+// also have a plausible lifetime.
 func TestOtherSourceCAs(t *testing.T) {
 	guest := func(t *testing.T, number int, begins, life time.Duration) []byte {
 		t.Helper()

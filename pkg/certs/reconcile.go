@@ -231,9 +231,9 @@ func (s *SelfManaged) serve(st *state, t *turn) error {
 }
 
 // mayKeep reports whether the replica keeps its current certificate. If another CA signs now, the
-// replica keeps the certificate until it has seen the new CA settle in its own targets, which may
-// be more than those of the replica that started to sign. It does not keep a certificate that is
-// about to expire, or whose CA is missing in a target that has the new CA.
+// replica keeps the certificate until it has seen the new CA settle in its own targets. These may
+// be more than the targets of the replica that started to sign. It does not keep a certificate
+// that is about to expire, or whose CA is missing in a target that has the new CA.
 func (s *SelfManaged) mayKeep(st *state, t *turn, leaf, issuer *x509.Certificate, n names, renew time.Time) bool {
 	signer := st.signer()
 	if issuer.Equal(signer.cert) {

@@ -62,7 +62,8 @@ var (
 // trusted returns the certificates of this source that clients must trust, the signing one first.
 func (s *state) trusted() []*x509.Certificate { return s.trustedBy("") }
 
-// trustedBy returns the certificates that a target must trust: those of this source, and the foreign ones of the target.
+// trustedBy returns the certificates that a target must trust: the certificates of this source, and the foreign ones
+// in the target.
 func (s *state) trustedBy(target string) []*x509.Certificate {
 	var all []*x509.Certificate
 	for _, a := range []*authority{s.signing, s.next} {
@@ -120,8 +121,8 @@ func (s *state) phase() Phase {
 	return Stable
 }
 
-// retire records that a CA is no longer trusted. It does nothing if the state trusts the CA: another replica may have
-// retired it, or it was foreign in another target.
+// retire records that a CA is no longer trusted. It does nothing if the state still trusts the CA as one of its own,
+// or has the same record already.
 func (s *state) retire(r retired) {
 	ours := slices.ContainsFunc(s.trusted(), func(c *x509.Certificate) bool { return fingerprint(c) == r.id })
 	if !ours && !slices.ContainsFunc(s.retired, func(x retired) bool { return x.id == r.id && x.foreign == r.foreign }) {

@@ -201,7 +201,7 @@ func (s *sharedTargets) WriteTarget(ctx context.Context, t kube.Target, st kube.
 	return s.targets.WriteTarget(ctx, t, st, bundle)
 }
 
-// A problem that all replicas share makes none of them unready.
+// A problem that all replicas share does not make any of them unready.
 func TestReadyStays(t *testing.T) {
 	inBubble(t, "ready", func(t *testing.T, f *fakeCluster) {
 		o := testOptions()

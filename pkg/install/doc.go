@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package install registers hooks with a cluster from code. It reports when the API server enforces them: not only
-// when the configurations are stored, but when calls arrive.
+// Package install registers hooks with a cluster from code. It reports when the API server enforces them. That
+// means that calls arrive, and not only that the configurations are stored.
 //
 // An [Installer] applies the configurations of hooks by server-side apply, so it changes no field that others own. It
 // adds one more webhook, the marker, to each configuration. The marker denies a Lease in the webhook's own namespace

@@ -91,7 +91,7 @@ func (c *fakeCluster) apply(_ context.Context, s sort, object *unstructured.Unst
 	return nil
 }
 
-// version returns the version of the stored configuration, or nothing.
+// version returns the version of the stored configuration, or "".
 func (c *fakeCluster) version(s sort) string {
 	if c.stored[s] == nil {
 		return ""

@@ -17,7 +17,7 @@ import (
 // fieldManager is the field manager of every apply in this package.
 const fieldManager = "admitkit-install"
 
-// A live configuration is a stored one. The zero value means that there is none.
+// A live describes a stored configuration. The zero value means that there is none.
 type live struct {
 	uid             types.UID
 	resourceVersion string

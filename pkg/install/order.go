@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// An applier changes the configurations during one call of an Installer, in an order in which no request is denied
-// or passes unseen.
+// An applier changes the configurations during one call of an Installer, in an order in which no request is
+// wrongly denied or passes unseen.
 type applier struct {
 	*installation
 	stored    *store

@@ -54,7 +54,7 @@ func (r *rollout) awaitReady(ctx context.Context) error {
 // reminder is the interval at which a long wait for readiness is logged.
 const reminder = 5 * time.Minute
 
-// unready returns the message about a wait for readiness.
+// unready returns the message for a wait for readiness.
 func (r *rollout) unready() string {
 	if r.o.FailOpenFirst {
 		return "not every replica is ready yet: until then the failures of webhooks that are new are ignored, and so requests pass unseen"

@@ -98,7 +98,8 @@ func (w wanted) opens(found live) bool {
 	})
 }
 
-// at returns the configuration to apply in a phase, with the marker for the stages that the phase reaches.
+// at returns the configuration to apply in a phase. Its marker denies the requests for the stages that the
+// phase reaches.
 func (w wanted) at(found live, p phase) *unstructured.Unstructured {
 	object := w.object.DeepCopy()
 	stages := []stage{installed, applied, promoted}

@@ -34,7 +34,8 @@ type configuration struct {
 	v1beta1  bool
 	metav1.ObjectMeta
 	webhooks []*webhook
-	// decoded is the configuration as the API server decodes it. A validating one is stored as a mutating one.
+	// decoded is the configuration as the API server decodes it. A validating configuration is stored as a
+	// mutating one.
 	decoded admissionregistrationv1.MutatingWebhookConfiguration
 }
 

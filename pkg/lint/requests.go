@@ -82,7 +82,7 @@ var podCreators = map[string]string{
 	"DaemonSet": controllers + "daemon-set-controller", "Job": controllers + "job-controller",
 }
 
-// podIn returns a request that creates a Pod of which only the namespace is known.
+// podIn returns a request that creates a Pod. Only the namespace of the Pod is known.
 func podIn(namespace string) request {
 	r := pods.on(create, namespace, "pod-1", "")
 	r.users = nil

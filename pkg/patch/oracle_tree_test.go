@@ -292,7 +292,8 @@ func (s place) elem() place {
 // future is the prefix of the names of planted members, which no Go type knows.
 const future = "zzFuture"
 
-// planted returns the planted members of n itself. For a list they are those of its elements.
+// planted returns the planted members of n itself. For a list, it returns the planted members of
+// the elements.
 func (n *tree) planted() (names []string) {
 	if n == nil {
 		return nil

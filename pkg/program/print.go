@@ -123,7 +123,8 @@ func printDocument(w io.Writer, configuration any) error {
 	return err
 }
 
-// writePermissions writes the permissions that the program needs: those of --self-managed, and those that hooks declared.
+// writePermissions writes the permissions that the program needs: the ones for --self-managed, and the ones that its
+// hooks declared.
 func (j *job) writePermissions(w io.Writer) error {
 	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: j.address.namespace, Name: j.managed.serviceAccount}
 	rules, secret := j.deps.Rules(), ""

@@ -110,7 +110,8 @@ func readAnswer(req *Request, mutating bool, body []byte) (*webhookrequest.Admis
 	return webhookrequest.VerifyAdmissionResponse(req.UID, mutating, into)
 }
 
-// checkDocument checks that the text is one document on one line, and has no member without a meaning.
+// checkDocument checks that the body is one JSON document on one line, and that its response has
+// exactly the expected members.
 func checkDocument(body []byte, allowed, withPatch bool) error {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	var document struct{ Response map[string]json.RawMessage }

@@ -30,8 +30,8 @@ type (
 )
 
 // TestDecodeAgreesWithKubernetes decodes the tables and generated reviews with Decode and with sigs.k8s.io/json, the API
-// server's decoder, into the API's own types. The results are equal, duplicate names included, except for Decode's
-// own requirements.
+// server's decoder, into the API's own types. The results must be equal, even for duplicate names, unless the review
+// breaks one of Decode's own requirements.
 func TestDecodeAgreesWithKubernetes(t *testing.T) {
 	for _, row := range acceptedReviews {
 		row.reason.run(t, func(t *testing.T) { agree(t, []byte(row.body)) })

@@ -59,7 +59,7 @@ func ExampleDecode_error() {
 	// v1 705ab4f5 /request/dryRun true
 }
 
-// Deny completes a status of which only a part is set.
+// Deny completes a status that is only partly set.
 func ExampleDeny() {
 	denial := review.Deny(metav1.Status{Message: "images must come from registry.example.com"}).Denial()
 	fmt.Println(denial.Code, denial.Reason, denial.Message)

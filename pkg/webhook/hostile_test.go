@@ -24,8 +24,8 @@ import (
 // A hostileClient is a client that makes no call. It goes on until it is disconnected or ctx is done.
 type hostileClient func(ctx context.Context, e *endpoint) error
 
-// TestHostileClients runs many clients of each kind at once, and normal calls meanwhile. Afterwards
-// no goroutine is left.
+// TestHostileClients runs many clients of each kind at once, and makes normal calls at the same
+// time. Afterwards no goroutine is left.
 func TestHostileClients(t *testing.T) {
 	for _, in := range []struct {
 		reason string

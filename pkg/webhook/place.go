@@ -14,7 +14,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/internal/server"
 )
 
-// A host is the state that the hooks of one Server share. A hook that is mounted elsewhere has none.
+// A host is the state that the hooks of one Server share. A hook that is mounted elsewhere has no
+// host.
 type host struct {
 	gate *server.Gate
 	auth *clientauth.Authenticator

@@ -279,7 +279,8 @@ func (s *Server) listeners(ctx context.Context) (hooks, ops net.Listener, err er
 	return hooks, ops, errors.Join(hooksErr, opsErr)
 }
 
-// listenOn returns a nil interface after an error.
+// listenOn listens on a TCP address. After an error it returns a nil interface, not an interface
+// that holds a nil pointer.
 func listenOn(ctx context.Context, addr string) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// TestABodyThatIsSlowAfterItsAnswer sends a call that is answered before its body was read. The answer comes
-// at once. It closes the connection, or the next call on the connection is answered too.
+// TestABodyThatIsSlowAfterItsAnswer sends a call that is answered before its body was read. The answer must
+// come at once. Either it closes the connection, or the server also answers the next call on the connection.
 func TestABodyThatIsSlowAfterItsAnswer(t *testing.T) {
 	for _, in := range []struct {
 		reason      string

@@ -27,8 +27,8 @@ func inFile[T any](t *testing.T, value T) *reload.Files[T] {
 	return files
 }
 
-// FuzzTokenFile checks that a valid file of tokens authenticates exactly its lines, and no variants
-// of them.
+// FuzzTokenFile checks that a valid file accepts each of its lines exactly as written, and no
+// similar text.
 func FuzzTokenFile(f *testing.F) {
 	for _, seed := range []string{"", "a", "# a\nb\r\n\nc==", "# a\nabcdefgh-12345678\r\n\nABCDEFGH-12345678==\n", "a b", "token,user,uid", "\ufeffa", "a\x00", "é", "Bearer a", "\u00a0a"} {
 		f.Add([]byte(seed))

@@ -23,8 +23,8 @@ const maxMatchConditions = 64
 // validateValidatingWebhook, so that a mistake stops the program. It is stricter in three places. A
 // hook needs rules with plausible group and resource names, since it would never be called
 // otherwise. Resources must not overlap in any order. The namespace of a service must be valid,
-// since the default namespaceSelector uses it. CheckRules checks the rules against the handler's
-// type.
+// since the default namespaceSelector uses it. See CheckRules for the checks that depend on the
+// handler's type.
 func (r *Registration) Validate() field.ErrorList {
 	at := r.FieldPath()
 	errs := validation.IsFullyQualifiedName(at.Child("name"), r.Name)
