@@ -22,8 +22,9 @@ func newDev(s *screen.Screen) *cobra.Command {
 user, the request, the hook's response and its patch as a diff.
 
 PACKAGE is a folder or an import path with hooks: exported variables of type
-*webhook.Hook, functions that return one, or func Hooks() []*webhook.Hook. The
-default is ./hooks if that folder exists, and otherwise the current folder.
+*webhook.Hook, functions that return one, or a function Hooks as in a project of
+"admitkit init". The default is ./hooks if that folder exists, and otherwise the
+current folder. dev passes its environment variables on to the hooks.
 
 dev rebuilds and restarts the hooks when their source changes: PACKAGE, or a
 package of its module that it imports. Calls during a build wait for the new

@@ -19,6 +19,17 @@ func (c *cluster) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig `file` of the cluster; by default $KUBECONFIG, or the cluster of the Pod")
 }
 
+// A noTokenError is an [ErrNoCluster] in a Pod, which usually lacks the token of its ServiceAccount.
+type noTokenError struct{ cause error }
+
+func (e *noTokenError) Error() string {
+	return "the Pod has no token of its ServiceAccount: set automountServiceAccountToken: true in the Deployment: " + e.cause.Error()
+}
+
+func (e *noTokenError) Is(target error) bool { return target == ErrNoCluster }
+
+func (e *noTokenError) Unwrap() error { return e.cause }
+
 // config returns the client configuration. It returns ErrNoCluster, or an error that wraps it, if the environment names no
 // usable cluster, because most hooks need none. Any other error is about --kubeconfig.
 func (c *cluster) config(given *rest.Config) (*rest.Config, error) {
@@ -30,8 +41,8 @@ func (c *cluster) config(given *rest.Config) (*rest.Config, error) {
 		switch {
 		case errors.Is(err, rest.ErrNotInCluster):
 			return nil, ErrNoCluster
-		case err != nil: // such as a Pod without the token of its ServiceAccount
-			return nil, fmt.Errorf("%w: %w", ErrNoCluster, err)
+		case err != nil:
+			return nil, &noTokenError{err}
 		}
 		return config, nil
 	}

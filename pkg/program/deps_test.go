@@ -100,6 +100,17 @@ func TestUnusableKubeconfigOfTheEnvironment(t *testing.T) {
 	}
 }
 
+// In a Pod without the token of its ServiceAccount, the error names the field that mounts it.
+func TestPodWithoutAToken(t *testing.T) {
+	withoutCluster(t)
+	t.Setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+	t.Setenv("KUBERNETES_SERVICE_PORT", "443")
+	_, err := (&cluster{}).config(nil)
+	if !errors.Is(err, ErrNoCluster) || !strings.Contains(err.Error(), "set automountServiceAccountToken: true in the Deployment") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // A program whose hooks read objects fails at start if no cluster is configured. A program whose hooks read
 // nothing starts.
 func TestHooksThatReadNeedACluster(t *testing.T) {
