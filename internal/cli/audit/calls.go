@@ -55,7 +55,7 @@ type note struct{ about, key, text string }
 func (q *request) annotate(annotations []byte) {
 	at := map[string]*call{} // by "round_R_index_I"
 	opened, patches := map[string]bool{}, map[string]string{}
-	_ = each(annotations, func(key string, value []byte) { // they have been checked
+	_ = each(annotations, func(key string, value []byte) { // split has checked the syntax
 		if place, ok := strings.CutPrefix(key, mutationPrefix); ok {
 			c := mutation(place, text(value))
 			if c == nil {
@@ -85,7 +85,7 @@ func (q *request) annotate(annotations []byte) {
 		}
 	}
 	for _, place := range slices.Concat(slices.Collect(maps.Keys(patches)), slices.Collect(maps.Keys(opened))) {
-		if at[place] == nil { // its webhook is unknown
+		if at[place] == nil { // the log does not record this call, so its webhook is unknown
 			q.unread++
 		}
 	}
@@ -107,8 +107,8 @@ func mutation(place, value string) *call {
 	return &call{round: r, index: i, hook: hook{recorded.Configuration, recorded.Webhook}, mutated: recorded.Mutated}
 }
 
-// applied records the patch of a call. The API server has applied it, so an unknown operation is kept and ignored by
-// all rules. It returns false if the record cannot be read.
+// applied records the patch of a call. The API server has applied the patch, so an unknown operation is kept, and all
+// rules ignore it. applied returns false if the record cannot be read.
 func (c *call) applied(value string) bool {
 	var recorded struct{ Patch patch.Patch }
 	if json.Unmarshal([]byte(value), &recorded) != nil {

@@ -201,7 +201,7 @@ func dryRun(uri string) bool {
 	if !strings.Contains(query, "dryRun") {
 		return false
 	}
-	values, _ := url.ParseQuery(query) // what can be read of it
+	values, _ := url.ParseQuery(query) // on an error, values has the valid parameters
 	return len(values["dryRun"]) > 0
 }
 
@@ -214,7 +214,7 @@ func text(value []byte) string {
 		return string(plain)
 	}
 	c := jsonraw.At(value, 0, 0)
-	t, _ := c.TextBytes() // it has been checked
+	t, _ := c.TextBytes() // split has checked the syntax
 	return string(t)
 }
 

@@ -141,8 +141,7 @@ func backAndForth(writes []write) (a, b hook, ok bool) {
 	return hook{}, hook{}, false
 }
 
-// tookBack reports whether the first of two writes certainly changed the stored value, and not the value that the user
-// sent.
+// tookBack reports whether the first of two writes certainly changed the stored value, not a value that the user sent.
 func (q *request) tookBack(path patch.Pointer, first, second write) bool {
 	if q.sent != nil {
 		value, ok := lookup(q.sent, path)
@@ -161,7 +160,7 @@ func (q *request) tookBack(path patch.Pointer, first, second write) bool {
 func mentions(doc []byte, path patch.Pointer) bool {
 	for token := range path.Tokens() {
 		var next []byte
-		_ = each(doc, func(name string, member []byte) { // it has been checked
+		_ = each(doc, func(name string, member []byte) { // split has checked the syntax
 			if name == token {
 				next = member
 			}

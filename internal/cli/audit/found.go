@@ -46,7 +46,7 @@ const (
 	mostExamples   = 3
 	mostCalls      = 8
 	mostOperations = 8
-	mostText       = 120 // of an operation
+	mostText       = 120 // characters of an operation
 	mostMessage    = 320
 )
 
@@ -60,7 +60,7 @@ type foundKey struct {
 // A findingRow counts the requests of a finding, and keeps some as examples.
 type findingRow struct {
 	count    int
-	rejected int // of these
+	rejected int // requests that were rejected
 	longest  time.Duration
 	hooks    []hook
 	examples []Example
@@ -76,7 +76,8 @@ func (f *findingRow) add(q *request, took time.Duration, calls ...*call) {
 	f.examples = keep(f.examples, q, took, calls)
 }
 
-// keep inserts an example into the sorted list if it is among the first. Longer requests come first, then earlier ones.
+// keep inserts an example into the sorted list, and keeps the first mostExamples. Longer requests come first, and
+// earlier ones among equals.
 func keep(all []Example, q *request, took time.Duration, calls []*call) []Example {
 	e := Example{AuditID: q.auditID, Time: q.time, Milliseconds: took.Milliseconds(), Verb: q.verb, Object: q.object.String()}
 	at, _ := slices.BinarySearchFunc(all, e, compareExamples)
@@ -96,7 +97,7 @@ func keep(all []Example, q *request, took time.Duration, calls []*call) []Exampl
 	return all
 }
 
-// answer returns the API server's answer. If a webhook was ignored, the message of another webhook is left out.
+// answer returns the API server's answer. For an ignored webhook, it omits the message, which is about another cause.
 func (e *Example) answer(rule string) string {
 	switch {
 	case e.Message == "":

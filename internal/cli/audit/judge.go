@@ -24,7 +24,7 @@ func (t *tally) find(k foundKey, q *request, took time.Duration, hooks []hook, c
 	f.add(q, took, calls...)
 }
 
-// about is find for a finding about one webhook.
+// about calls find for a finding about one webhook.
 func (t *tally) about(rule string, h hook, detail string, q *request, calls ...*call) {
 	t.find(foundKey{rule: rule, a: h, detail: detail}, q, 0, []hook{h}, calls...)
 }

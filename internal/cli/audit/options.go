@@ -13,11 +13,11 @@ type Options struct {
 	Since, Until time.Time
 	// Webhooks limits the report to these webhooks: names, or configuration/name. Empty means all.
 	Webhooks []string
-	// Top is the number of rows shown of a table, and of findings shown of a rule.
+	// Top limits the rows shown per table and the findings shown per rule.
 	Top int
-	// Slow is the time spent in webhooks from which a request is a finding.
+	// A request that spends Slow or longer in webhooks is a finding.
 	Slow time.Duration
-	// Again is the number of changes to one object from which a webhook has a finding.
+	// A webhook that changes one object in Again or more requests is a finding.
 	Again int
 }
 

@@ -36,14 +36,14 @@ func (t *tally) judgePatches(q *request) {
 	t.judgeAdditions(q)
 }
 
-// calledAgain reports whether a webhook that was called before this one was called again.
+// calledAgain reports whether a webhook of an earlier call than call i was called again in round 1.
 func (q *request) calledAgain(i int) bool {
 	return slices.ContainsFunc(q.calls, func(again *call) bool {
 		return again.round == 1 && slices.ContainsFunc(q.calls[:i], func(before *call) bool { return before.hook == again.hook })
 	})
 }
 
-// onlyCause reports whether no other call of round 0 may have changed the object.
+// onlyCause reports whether only call i of the calls in round 0 may have changed the object.
 func (q *request) onlyCause(i int) bool {
 	for k, c := range q.calls {
 		if k != i && c.round == 0 && c.mutated && !q.provesNoOp(k) {
@@ -112,7 +112,7 @@ func lookup(doc []byte, path patch.Pointer) ([]byte, bool) {
 	}
 	for token := range path.Tokens() {
 		var next []byte
-		_ = each(doc, func(name string, member []byte) { // it has been checked
+		_ = each(doc, func(name string, member []byte) { // split has checked the syntax
 			if name == token {
 				next = member
 			}
@@ -131,8 +131,8 @@ func same(a, b []byte) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && x == y
 }
 
-// judgeAdditions finds webhooks that were called again and added the same element to a list as before, so that it is
-// there twice. It reports nothing if the first element may have been removed, or the list replaced.
+// judgeAdditions finds webhooks that were called again and added the same element to a list as before, so that the list
+// has it twice. It reports nothing if the first element may have been removed, or the list replaced.
 func (t *tally) judgeAdditions(q *request) {
 	for _, again := range q.calls {
 		if again.round == 0 || !again.mutated {

@@ -90,7 +90,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// The last call of a rejected request has denied it or failed. Other calls without a patch did not change the object.
+// TestOutcomeOfACall checks that the call which rejected a request is shown as a denial or a failure, and any other call
+// without a change as such.
 func TestOutcomeOfACall(t *testing.T) {
 	const name = "m.example.com"
 	rows := []struct {

@@ -249,7 +249,7 @@ func compareRules(t *testing.T, r *Report) {
 		}
 		switch {
 		case f.Rule == slowValidating, line == slowMutating+" m.slow.example.com":
-			f.Requests = 1 // on a busy machine others are slow as well
+			f.Requests = 1 // on a busy machine, requests of other scenarios are slow as well
 		case f.Rule == slowMutating:
 			continue
 		}

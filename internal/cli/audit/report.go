@@ -14,7 +14,7 @@ type Report struct {
 	WithWebhooks int `json:"withWebhooks"`
 	// Duplicates is the number of events with webhooks that were read again.
 	Duplicates int `json:"duplicates"`
-	// OutsideTime is the number of requests outside of the selected time.
+	// OutsideTime is the number of requests outside the selected time.
 	OutsideTime int        `json:"outsideTime"`
 	First       *time.Time `json:"first,omitempty"`
 	Last        *time.Time `json:"last,omitempty"`
@@ -22,7 +22,7 @@ type Report struct {
 	Levels     map[string]int `json:"levels"`
 	Mutating   []Mutating     `json:"mutating"`
 	Validating []Validating   `json:"validating"`
-	// AuditAnnotations are the annotations that webhooks, or policies with such names, added.
+	// AuditAnnotations are the annotations that webhooks added, or admission policies whose names look like a webhook's.
 	AuditAnnotations []Annotation `json:"auditAnnotations"`
 	// Latency covers requests that spent more than 500 ms in webhooks. Others are not recorded.
 	Latency  Latency   `json:"latency"`
@@ -78,7 +78,7 @@ type Mutating struct {
 	Denied   int `json:"denied"`
 	// Unclear means that Failed, NoDryRun and Denied may belong to a validating webhook of the same name.
 	Unclear bool `json:"unclear,omitempty"`
-	// SlowestMilliseconds is the longest recorded time of a request in which it was the only webhook called.
+	// SlowestMilliseconds is the longest recorded time of a request in which only this webhook was called.
 	SlowestMilliseconds int64 `json:"slowestMilliseconds,omitempty"`
 }
 

@@ -147,8 +147,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestPassedOver checks the results of requests in which a failing webhook was ignored. Each request counts once, and
-// the message of another webhook that rejected one is not shown.
+// TestPassedOver checks the results of requests in which a failing webhook was ignored. Each request counts once. If
+// another webhook rejected the request, its message is not shown.
 func TestPassedOver(t *testing.T) {
 	open := recordedCall{Hook: "a.example.com", FailedOpen: true}
 	again := open

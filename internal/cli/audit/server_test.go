@@ -149,7 +149,7 @@ func (w *world) mutating(namespace string, hooks ...admissionregistrationv1.Muta
 	}
 }
 
-// validating is mutating for validating webhooks.
+// validating registers validating webhooks for a namespace, as mutating does.
 func (w *world) validating(namespace string, hooks ...admissionregistrationv1.ValidatingWebhook) {
 	w.t.Helper()
 	none, exact := admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.Exact
@@ -241,7 +241,7 @@ type hookServer struct {
 	counts  map[string]*counts
 }
 
-// counts are the calls and results that a webhook counted.
+// counts are the numbers of calls of one webhook, in total and by result.
 type counts struct{ calls, patched, denied, failed int }
 
 func newHookServer(t *testing.T) *hookServer {

@@ -23,7 +23,7 @@ type tally struct {
 	options Options
 
 	requests, silent, duplicates, outside, panics int
-	withCalls, withoutPatches                     int // requests with mutating calls, those of them without their patches
+	withCalls, withoutPatches                     int // requests with mutating calls, and how many of them lack patches
 	unread                                        int // annotations about webhooks that could not be parsed
 	collections                                   int // requests with mutating calls that delete many objects
 	first, last                                   time.Time
@@ -52,7 +52,7 @@ type mutatingRow struct {
 	patches, operations      int
 	failedOpen               int
 	denied, failed, noDryRun int
-	slowest                  time.Duration // of requests in which it was the only call
+	slowest                  time.Duration // longest request in which only this webhook was called
 }
 
 // A validatingRow has the counts of one validating webhook.

@@ -267,7 +267,7 @@ func (r *Report) skippedNotes() (notes []string) {
 // hanging writes text after head in wrapped lines, indented as far as head is wide.
 func (t *printer) hanging(head, text string) { t.hangingAt(visible(head), head, text) }
 
-// hangingAt is hanging with another indentation. Only head may contain colours.
+// hangingAt is like hanging, but indents the lines by indent. Only head may contain colours.
 func (t *printer) hangingAt(indent int, head, text string) {
 	line, long := head, visible(head)
 	for i, word := range strings.Fields(onOneLine(text)) {

@@ -177,8 +177,8 @@ func versionOf(tag string) string {
 	return "0.1.0"
 }
 
-// Write writes the chart into a folder, and deletes templates of an earlier chart that it does not have. It refuses a
-// folder with anything but a chart of the same name.
+// Write writes the chart into a folder, and deletes the templates of an earlier chart that c does not have. It refuses
+// a folder that contains anything but a chart of the same name.
 func (c *Chart) Write(dir string) error {
 	if err := c.mayReplace(dir); err != nil {
 		return err

@@ -46,7 +46,7 @@ var expressions = strings.NewReplacer(
 	atMonitoring, "{{ .Values.networkPolicy.monitoringNamespace }}",
 )
 
-// blocks replace a whole line, which begins with ${1}.
+// blocks replace whole lines. ${1} is the indentation of the line.
 var blocks = []struct {
 	line *regexp.Regexp
 	text string
@@ -93,7 +93,7 @@ func (b *builder) document(doc document, folder string) ([]byte, error) {
 	return render(doc, condition)
 }
 
-// render encodes an object with Helm's expressions. Helm omits it unless the condition is true, if there is one.
+// render encodes an object with Helm's expressions. If condition is not empty, Helm omits the object unless it is true.
 func render(doc document, condition string) ([]byte, error) {
 	text, err := yaml.Marshal(doc)
 	if err != nil {
@@ -139,7 +139,7 @@ func (b *builder) deployment(doc document) {
 	b.values.Resources, program["resources"] = program["resources"], atResources
 	program["image"] = atImage
 	args, _ := program["args"].([]any)
-	program["args"] = append(slices.Clone(args), "--namespace="+inNamespace) // the last of equal flags counts
+	program["args"] = append(slices.Clone(args), "--namespace="+inNamespace) // the last value of a repeated flag wins
 	if slices.Contains(args, any("--self-managed")) {
 		b.uninstaller = uninstaller(b.name, pod, program)
 	}
@@ -198,7 +198,8 @@ func (b *builder) clusterRole(doc document) {
 	}
 }
 
-// configuration makes the namespace the owner, and calls the Service in the namespace.
+// configuration makes the namespace of the release the owner of a webhook configuration, and replaces the project's
+// namespace by it.
 func (b *builder) configuration(doc document) {
 	metadata := member(doc, "metadata")
 	if metadata == nil {

@@ -19,7 +19,7 @@ type values struct {
 	NodeSelector     any
 	Tolerations      any
 	PriorityClass    string
-	Monitoring       bool // whether there are manifests for it
+	Monitoring       bool // the project has manifests for monitoring
 	NetworkPolicy    bool
 	APIServerPorts   []any
 	MonitoringSource string // the namespace of Prometheus
@@ -79,7 +79,7 @@ func orEmpty(value, empty any) any {
 	return value
 }
 
-// plain converts a decoded value for the encoder.
+// plain converts a value to the types that json.Unmarshal returns.
 func plain(value any) any {
 	text, err := json.Marshal(value)
 	if err != nil {

@@ -27,9 +27,9 @@ import (
 // accountName is the name of the ServiceAccount and the roles of hooks that read a local API server.
 const accountName = "admitkit-dev-hooks"
 
-// access returns the client configuration of hooks that read the cluster. On a local API server, the hooks are a
-// ServiceAccount with just the permissions that they declare, as in a Pod: a missing permission shows at once. In an
-// existing cluster, they use the credentials of the user.
+// access returns the client configuration for hooks that read the cluster. On a local API server, the hooks use a
+// ServiceAccount with just the permissions that they declare, as in a Pod, so that a missing permission shows at once.
+// In an existing cluster, they use the credentials of the user.
 func (d *session) access(ctx context.Context, rules map[string][]rbacv1.PolicyRule) (*rest.Config, error) {
 	if d.o.Cluster {
 		return d.config, nil

@@ -56,7 +56,7 @@ func TestAccountHasTheDeclaredPermissions(t *testing.T) {
 		name       string
 		rules      map[string][]rbacv1.PolicyRule
 		namespace  string
-		configMaps bool // may list them
+		configMaps bool // the account may list ConfigMaps
 		secrets    bool
 	}{
 		{"all ConfigMaps", map[string][]rbacv1.PolicyRule{"": read("configmaps")}, "", true, false},

@@ -199,7 +199,7 @@ func hideSecret(before, after []byte) (b, a []byte, patch json.RawMessage) {
 	return b, a, nil
 }
 
-// statusMessage returns the message of a response that failed: that of a Status, or the whole body.
+// statusMessage returns the message in the body of a failed response: the message of a Status, or the whole body.
 func statusMessage(body []byte) string {
 	var status struct{ Kind, Message string }
 	if json.Unmarshal(body, &status) == nil && status.Message != "" {

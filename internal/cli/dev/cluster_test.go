@@ -60,8 +60,8 @@ func TestCluster(t *testing.T) {
 		t.Errorf("the registration of a killed dev must not stop the cluster: %v, %v", made.Labels, err)
 	}
 
-	// The next dev removes this registration, and at its end its own. It keeps the registrations of running devs and of
-	// other programs.
+	// The next dev removes this registration when it starts, and its own when it ends. It keeps the registrations of
+	// running devs and of other programs.
 	other := begin(t, o)
 	other.out.next(t, "ready", event("ready"))
 	r := begin(t, o)

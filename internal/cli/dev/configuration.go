@@ -86,7 +86,7 @@ func (f *frame) address(key string) admissionregistrationv1.WebhookClientConfig 
 	return admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: f.proxy.ca.Bundle}
 }
 
-// restrict limits the effect of a webhook on a cluster, as ignore and careful say.
+// restrict limits the effect of a webhook on a cluster, according to f.ignore and f.careful.
 func (f *frame) restrict(policy **admissionregistrationv1.FailurePolicyType, timeout **int32, selector **metav1.LabelSelector) {
 	if f.ignore {
 		ignore := admissionregistrationv1.Ignore

@@ -40,7 +40,7 @@ type Options struct {
 	// JSON selects one line of JSON for each event.
 	JSON bool
 
-	// Flags are flags for kube-apiserver, as NAME=VALUE. Port is its port; 0 is a free port.
+	// Flags are flags for kube-apiserver, as NAME=VALUE. Port is its port; 0 means any free port.
 	Flags []string
 	Port  int
 
@@ -345,7 +345,7 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// close stops everything and removes the registrations. It also works after a start that failed.
+// close stops everything and removes the registrations. It also works after a failed start.
 func (d *session) close() error {
 	var errs []error
 	if d.watch != nil {

@@ -139,7 +139,7 @@ func indent(text string) int {
 	trimmed := strings.TrimLeft(text, " ")
 	depth := 2 * (len(text) - len(trimmed))
 	if strings.HasPrefix(trimmed, "- ") {
-		depth++ // YAML indents it like its parent
+		depth++ // YAML indents a list element like the field of the list
 	}
 	return depth
 }

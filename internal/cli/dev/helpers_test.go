@@ -180,7 +180,7 @@ func begin(t *testing.T, o Options) *running {
 		cancel()
 		return <-ended
 	})
-	t.Cleanup(func() { _ = r.stop() }) // it has been looked at, or the test has failed
+	t.Cleanup(func() { _ = r.stop() }) // the test has checked the error, or has failed
 	return r
 }
 

@@ -17,8 +17,8 @@ type localServer struct {
 	kubeconfig, version string
 }
 
-// tracing makes the API server send a trace id with its calls of webhooks, by which rounds are counted. The API server
-// samples no spans, so it sends none to the endpoint.
+// tracing makes the API server send a trace id with its calls of webhooks. dev needs the id to count rounds. The API
+// server samples no spans, so it sends none to the endpoint.
 const tracing = `apiVersion: apiserver.config.k8s.io/v1
 kind: TracingConfiguration
 endpoint: 127.0.0.1:9

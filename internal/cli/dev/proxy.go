@@ -170,7 +170,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	p.mu.Lock()
 	r, there := p.routes[key]
 	if there {
-		r.to.calls.Add(1) // under the lock, so that none is added after the route was replaced
+		r.to.calls.Add(1) // under the lock, so that no call is added after the route was replaced
 		defer r.to.calls.Done()
 	}
 	p.mu.Unlock()
@@ -255,7 +255,7 @@ func (p *proxy) forward(req *http.Request, r route, body []byte) (int, http.Head
 	return response.StatusCode, response.Header, answer, err
 }
 
-// unwrapURL removes the method and the URL from an error. The message has them already.
+// unwrapURL removes the method and the URL from an error. The caller's message names the webhook or its URL.
 func unwrapURL(err error) error {
 	if e, ok := err.(*url.Error); ok { //nolint:errorlint // http.Client returns it as it is
 		return e.Err

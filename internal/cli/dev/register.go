@@ -155,8 +155,8 @@ func (r *registry) removeOwned(ctx context.Context) (n int, err error) {
 }
 
 // settle waits until the API server enforces the stored configurations. It stores a canary configuration and waits until
-// the API server calls the canary: it learns of the objects of one kind in order, so it then knows the earlier ones too.
-// The canary matches only requests with a certain label, and those are never stored.
+// the API server calls the canary. The API server receives the objects of one kind in order, so it then has the earlier
+// configurations as well. The canary matches only requests with a certain label, which are never stored.
 func (r *registry) settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, enforceTimeout)
 	defer cancel()

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	if slices.ContainsFunc(os.Args, func(arg string) bool { return strings.HasPrefix(arg, "-test.fuzz=") }) {
-		os.Exit(m.Run()) // a fuzzer watches for Ctrl-C in a goroutine that stays
+		os.Exit(m.Run()) // a fuzzer leaks the goroutine that watches for Ctrl-C
 	}
 	leaks.Main(m)
 }
@@ -68,7 +68,7 @@ func TestDev(t *testing.T) {
 		t.Errorf("%+v, patch %s", a.Admission, a.Patch)
 	}
 
-	// Calls go on all the time, and none may fail.
+	// Send calls until the test cancels ctx. None may fail.
 	ctx, cancel := context.WithCancel(t.Context())
 	var teams []string
 	first, done := make(chan struct{}), make(chan error, 1)
@@ -101,7 +101,7 @@ func TestDev(t *testing.T) {
 	}
 	r.out.next(t, "the hooks from before", func(e entry) bool { return strings.Contains(string(e.Patch), "store") })
 
-	// The new source of a package, and a hook for another kind.
+	// Change the source of a package, and add a hook for another kind.
 	write(t, filepath.Join(dir, "internal/names/names.go"), "package names\n\nconst Team = \"stores\"\n")
 	write(t, filepath.Join(dir, "hooks/maps.go"), denyAll)
 	e := r.out.next(t, "rebuilt", func(e entry) bool { return e.Event == "rebuilt" && len(e.Webhooks) == 2 })
@@ -208,7 +208,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// TestInterruptedStart checks that Ctrl-C at any time of the start is not an error and leaves nothing behind.
+// TestInterruptedStart checks that Ctrl-C at any time during the start is not an error and leaves nothing behind.
 func TestInterruptedStart(t *testing.T) {
 	dir := module(t, shop)
 	for _, sign := range []string{"admitkit-hooks-*", "admitkit-hooks-*/hooks", "admitkit-server-*/pids", "admitkit-server-*/kubeconfig"} {

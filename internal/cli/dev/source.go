@@ -113,7 +113,7 @@ func (g *generation) start(ctx context.Context, program *gohooks.Program, access
 		}
 		defer func() { _ = os.Remove(options.Kubeconfig) }() // the process has read it when it serves
 	}
-	// The end of ctx stops the start, but not the started process: that must answer the last calls.
+	// The end of ctx stops the start, but not the started process, which must answer the last calls.
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	detach := context.AfterFunc(ctx, cancel)
 	process, err := program.Start(own, options)

@@ -30,8 +30,8 @@ type state struct {
 	Time time.Time `json:"time"`
 }
 
-// A stateFile is a state in the user's state folder. The dev that has registered hooks holds its lock, or the dev that
-// cleans up.
+// A stateFile is a state in the user's state folder. The dev that has registered the hooks holds its lock, or the dev
+// that removes the leftovers.
 type stateFile struct {
 	state
 	path   string

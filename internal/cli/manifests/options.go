@@ -181,7 +181,7 @@ func pairs(flag string, all []string) (map[string]string, error) {
 	return m, nil
 }
 
-// inFlags names the flags in what webhook.Configurations says about its options.
+// inFlags replaces the names of options in an error of webhook.Configurations by the names of flags.
 func inFlags(err error) error {
 	text := strings.NewReplacer(
 		"ConfigurationOptions.URL", "--url",

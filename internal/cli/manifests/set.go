@@ -189,7 +189,8 @@ func containsAny(all []string, some ...string) bool {
 
 const nameLabel = "kubernetes.io/metadata.name"
 
-// excludedByName returns the namespaces that a selector excludes by name. API servers before 1.21 do not set that label.
+// excludedByName returns the namespaces that a selector excludes by the label kubernetes.io/metadata.name, which API
+// servers before 1.21 do not set.
 func excludedByName(selector *metav1.LabelSelector) []string {
 	if selector == nil {
 		return nil
