@@ -127,8 +127,8 @@ func (t *explainer) byPolicy(p *Predicate, looks bool) {
 // limitAnnotation is the annotation in which the plugin LimitRanger records the values that it set.
 const limitAnnotation = "kubernetes.io/limit-ranger"
 
-// withLimits explains the request for the case that LimitRanger sets something. It returns nil if it cannot, or if the
-// result is the same.
+// withLimits explains the request as if LimitRanger had added its annotation. It returns nil if LimitRanger cannot apply,
+// or if no condition reads annotations.
 func (t *explainer) withLimits(ctx context.Context, engine *chain.Chain) (*chain.Explanation, error) {
 	if isPod := t.req.resource.GroupResource() == (schema.GroupResource{Resource: "pods"}); !isPod || t.req.Operation != admissionv1.Create || t.req.SubResource != "" || t.noLimits {
 		return nil, nil
@@ -177,7 +177,7 @@ func (t *explainer) byLimits(webhook, predicate int, p *Predicate) {
 	}
 }
 
-// noLimits reports whether a namespace of a cluster certainly has no LimitRange.
+// noLimits reports whether a namespace of the cluster is known to have no LimitRange.
 func (l *live) noLimits(ctx context.Context, namespace string) (bool, error) {
 	found, err := l.client.CoreV1().LimitRanges(namespace).List(ctx, metav1.ListOptions{Limit: 1})
 	if apierrors.IsForbidden(err) {

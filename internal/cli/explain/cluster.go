@@ -31,8 +31,8 @@ type live struct {
 	client kubernetes.Interface
 }
 
-// FromCluster returns the World of a cluster. Configurations in files replace those of the cluster with the same name.
-// more has files with namespaces and definitions that the cluster may lack.
+// FromCluster returns the World of a cluster. configurations are from files, and replace those of the cluster with the
+// same name. more are namespaces and definitions from files, which the cluster may lack.
 func FromCluster(ctx context.Context, where cluster.Flags, configurations, more []*objects.Object) (*World, error) {
 	config, err := where.Config()
 	if err != nil {
@@ -152,7 +152,7 @@ func (l *live) stored(ctx context.Context, gvr schema.GroupVersionResource, name
 	return objects.Of(u, u.GroupVersionKind())
 }
 
-// resource finds the resource of a kind in what the API server serves.
+// resource asks the discovery API of the cluster for the resource of a kind.
 func (l *live) resource(kind schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 	list, err := l.client.Discovery().ServerResourcesForGroupVersion(kind.GroupVersion().String())
 	if err != nil && !apierrors.IsNotFound(err) {

@@ -22,7 +22,7 @@ type explainer struct {
 	req   *knownRequest
 	// namespaceUnknown means that the labels of the request's namespace are unknown.
 	namespaceUnknown bool
-	// noLimits means that the namespace certainly has no LimitRange. limited is the explanation if one applies.
+	// noLimits means that the namespace is known to have no LimitRange. limited is the explanation if a LimitRange applies.
 	noLimits bool
 	limited  *chain.Explanation
 	// policies are the policies that may change the object before webhooks are called.
@@ -106,7 +106,7 @@ func whenDown(h *hook) string {
 	return fmt.Sprintf("no response within %d s: the request is rejected with 500", h.timeout)
 }
 
-// decide evaluates the predicates in the order of the API server. An unknown predicate does not matter if
+// decide evaluates the predicates in the order in which the API server does. An unknown predicate does not matter if
 // another one fails.
 func (w *explainedWebhook) decide(dryRun bool) {
 	isCondition := func(p Predicate) bool { return p.Predicate == chain.ByMatchCondition }
@@ -170,7 +170,7 @@ func (w *explainedWebhook) rejects(code int32, message string) {
 	w.Rejects, w.code, w.message = true, code, message
 }
 
-// matching describes the rule that matched, and the selectors and conditions of the webhook.
+// matching describes the rule that matched.
 func (w *explainedWebhook) matching() string {
 	var why string
 	for _, p := range w.Predicates {
@@ -215,7 +215,7 @@ func (t *explainer) reject(e *chain.Explanation) *Rejection {
 	}
 	w := t.webhooks[i]
 	r := &Rejection{By: w.hook.name, Before: "storage", Code: w.code, Message: w.message}
-	if w.Decision != chain.ByDryRun { // that is found when all are called, at the same time
+	if w.Decision != chain.ByDryRun { // the API server finds this error while it calls the other validating webhooks
 		rejected(validating, w, r)
 	}
 	return r

@@ -89,7 +89,7 @@ func (c *randomRequest) update(t *testing.T, r *rig) {
 		c.object = r.must(t, http.MethodGet, c.path(c.name, "scale"), nil)
 		return
 	}
-	if c.object["spec"] != nil && (c.resource != "pods" || len(c.id)%2 == 0) { // otherwise without the defaults of the stored object
+	if c.object["spec"] != nil && (c.resource != "pods" || len(c.id)%2 == 0) { // other Pods are sent without defaults
 		c.object["spec"] = c.stored["spec"]
 	}
 	metadata, stored := c.object["metadata"].(map[string]any), c.stored["metadata"].(map[string]any)
@@ -122,7 +122,7 @@ func (r *rig) world(t *testing.T, mutating []*admissionregistrationv1.MutatingWe
 	return w
 }
 
-// scripted sets the permissions of the environment.
+// scripted is the authorizer of the World from files. It grants the same permissions as the RBAC objects of the rig.
 func scripted(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	in := func(group string) bool { return slices.Contains(a.GetUser().GetGroups(), group) }
 	jane := a.GetUser().GetName() == "jane" && slices.Contains([]string{"create", "update", "delete", "get"}, a.GetVerb())
@@ -132,7 +132,7 @@ func scripted(_ context.Context, a authorizer.Attributes) (authorizer.Decision, 
 	return authorizer.DecisionNoOpinion, "", nil
 }
 
-// explained explains a case as the command does.
+// explained returns the explanation of a case, with the input that a user of the command would give.
 func (w *World) explained(t *testing.T, c *randomRequest) (*Object, error) {
 	user := c.user
 	user.Extra = map[string][]string{"case": {c.id}} // as the rig sends it
@@ -161,7 +161,7 @@ func (w *World) explained(t *testing.T, c *randomRequest) (*Object, error) {
 	return &report.Objects[0], nil
 }
 
-// seen returns the webhooks that the explanation calls, with repetitions.
+// seen has the webhooks that are called for a request, with repetitions.
 type seen struct {
 	Mutating   []string // in order
 	Validating []string
@@ -323,7 +323,7 @@ func (c *tally) pair(g *randomRequest, unknown bool) {
 	}
 }
 
-// covered checks that the pairs included every case.
+// covered lists the cases that the pairs must include.
 var covered = []string{
 	"CREATE pods", "UPDATE pods", "DELETE pods", "CONNECT pods/exec", "CREATE pods/eviction", "UPDATE pods/status", "UPDATE deployments/scale", "UPDATE widgets/status",
 	"CREATE widgets", "UPDATE widgets", "DELETE widgets", "CREATE planets", "CREATE namespaces", "UPDATE namespaces", "DELETE namespaces",

@@ -146,7 +146,7 @@ func convertsByWebhook(d *apiextensionsv1.CustomResourceDefinition) bool {
 	return d != nil && d.Spec.Conversion != nil && d.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
 }
 
-// ordered sorts webhooks in the order of the API server, with those of static manifests first.
+// ordered sorts webhooks into the order in which the API server calls them, with those of static manifests first.
 func ordered(webhooks []*explainedWebhook) {
 	slices.SortStableFunc(webhooks, func(a, b *explainedWebhook) int {
 		return cmp.Or(compare(b.hook.mutating, a.hook.mutating), compare(b.hook.static, a.hook.static))

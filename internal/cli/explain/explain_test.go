@@ -351,7 +351,7 @@ func TestReinvocation(t *testing.T) {
 // second call, and only then.
 func TestReinvocationByASecondCall(t *testing.T) {
 	for _, row := range []struct {
-		first, second string // their policies
+		first, second string // reinvocationPolicy of the first and the second webhook
 		want          string
 	}{
 		{"IfNeeded", "IfNeeded", "a b a b"}, {"Never", "IfNeeded", "a b"}, {"IfNeeded", "Never", "a b a"}, {"Never", "Never", "a b"},

@@ -20,7 +20,7 @@ func newGenerator(seed uint64) generator { return generator{rand.New(rand.NewPCG
 
 func pick[T any](g generator, from ...T) T { return from[g.IntN(len(from))] }
 
-// some picks one or two, without repeating one.
+// some picks one value or two different ones.
 func some[T comparable](g generator, from ...T) []T {
 	all := []T{pick(g, from...)}
 	if other := pick(g, from...); other != all[0] && g.IntN(2) == 0 {
@@ -123,7 +123,7 @@ func (g generator) webhook(name string) admissionregistrationv1.MutatingWebhook 
 		h.NamespaceSelector = g.selector("kubernetes.io/metadata.name", "plain", "team-a")
 	}
 	if slices.ContainsFunc(h.MatchConditions, func(c admissionregistrationv1.MatchCondition) bool { return slices.Contains(shaky, c.Expression) }) {
-		// The requests by which the test finds out whether the API server knows the webhooks must not fail.
+		// The requests with which register waits for the API server must not fail, so the webhook ignores their namespace.
 		if h.NamespaceSelector == nil {
 			h.NamespaceSelector = &metav1.LabelSelector{}
 		}

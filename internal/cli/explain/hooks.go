@@ -83,7 +83,7 @@ func ofValidating(configuration string, h *admissionregistrationv1.ValidatingWeb
 }
 
 // broken returns the reason why a stored configuration cannot be read: it may be newer than this program, or older than
-// a validation rule. For a configuration from a file, it returns an error.
+// a validation rule. It returns nil if apart is false or the configuration is from a file, whose errors engine reports.
 func (w *World) broken(kind, name string, alone chain.Webhooks, apart bool) error {
 	if !apart || w.whence[kind+" "+name] != "" {
 		return nil
@@ -95,14 +95,14 @@ func (w *World) broken(kind, name string, alone chain.Webhooks, apart bool) erro
 	return err
 }
 
-// inert has the fields of a webhook that replaces one that cannot be read.
+// inert returns the fields of a webhook that takes the place of an unreadable one.
 func inert(i int) (string, admissionregistrationv1.WebhookClientConfig, *admissionregistrationv1.SideEffectClass) {
 	return fmt.Sprintf("webhook-%d.admitkit.invalid", i), admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://admitkit.invalid/")},
 		ptr.To(admissionregistrationv1.SideEffectClassNone)
 }
 
-// accepted returns the sideEffects of a webhook. It replaces values that only v1beta1 allows, which validation rejects.
-// The returned value decides about dry runs.
+// accepted returns the sideEffects of a webhook, which decide about dry runs. In the webhook, it replaces values that
+// only v1beta1 allows, because validation rejects them.
 func accepted(effects **admissionregistrationv1.SideEffectClass) admissionregistrationv1.SideEffectClass {
 	said := ptr.Deref(*effects, "")
 	if said == admissionregistrationv1.SideEffectClassUnknown || said == admissionregistrationv1.SideEffectClassSome {

@@ -35,7 +35,7 @@ var pluginFields = map[schema.GroupResource][]pluginField{
 }
 
 // A registryField is a field that the registry of a kind sets between mutating and validating webhooks, on CREATE or
-// UPDATE. With given, it changes only if the object has the field given, too.
+// UPDATE. If given is not empty, the registry sets the field only in objects that also have the field given.
 type registryField struct{ name, given string }
 
 var registryFields = map[schema.GroupResource][]registryField{

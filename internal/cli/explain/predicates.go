@@ -71,14 +71,14 @@ func (w *World) excludesVirtual() bool {
 	return err == nil && n >= 37
 }
 
-// namespace handles a namespace with unknown labels. Its name is known and is also a label.
+// namespace makes a namespaceSelector unknown if it reads unknown labels. The name of the namespace is a known label.
 func (t *explainer) namespace(h *hook, p *Predicate) {
 	if !t.namespaceUnknown || t.labelsItself() {
 		return
 	}
 	selector, err := metav1.LabelSelectorAsSelector(h.namespaces)
 	if err != nil || selector.Empty() {
-		return // err is a predicate that errs already
+		return // if err is not nil, chain has already set the result
 	}
 	known := labels.Set{corev1.LabelMetadataName: t.req.Namespace}
 	requirements, _ := selector.Requirements()
@@ -105,7 +105,7 @@ func (t *explainer) labelsItself() bool {
 	return r.Resource == "namespaces" && (r.Group == "" || t.req.SubResource == "" && (op == admission.Create || op == admission.Update))
 }
 
-// versions handles resources whose other served versions are unknown.
+// versions makes rules unknown that match only other versions of the resource, if these may not be served.
 func (t *explainer) versions(h *hook, p *Predicate) {
 	if p.Answer != chain.Fails || !t.req.resource.unsure || !h.equivalent {
 		return
@@ -119,7 +119,7 @@ func (t *explainer) versions(h *hook, p *Predicate) {
 	}
 }
 
-// condition handles conditions that read unknown facts.
+// condition makes a condition unknown if it reads unknown facts.
 func (t *explainer) condition(h *hook, e *chain.Explained, p *Predicate) {
 	mentions := mentioned(p.Expression)
 	converted := schema.GroupVersionKind(e.Kind) != t.req.kind
@@ -168,7 +168,7 @@ func (t *explainer) noDefaults() bool {
 	}
 	object, err := scheme.Scheme.New(t.req.kind)
 	if err != nil {
-		return true // a custom resource
+		return true // a custom resource without its definition
 	}
 	return !k8svalidation.Knows(object) && !plain[t.req.kind.Kind]
 }

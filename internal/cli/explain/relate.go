@@ -50,7 +50,7 @@ func (w *explainedWebhook) ifNeeded() bool {
 	return w.reinvocation == admissionregistrationv1.IfNeededReinvocationPolicy
 }
 
-// names returns the names of the webhooks.
+// names returns the names of the mutating webhooks that may be called.
 func names(all []*explainedWebhook) []string {
 	var names []string
 	for _, w := range all {
@@ -94,7 +94,7 @@ func (t *explainer) worstCase(twice bool) *Time {
 			w.Validating = max(w.Validating, h.timeout)
 		}
 	}
-	if twice { // and once more, if the second step meets a conflict
+	if twice { // a conflict in the second step causes a third call
 		w.Mutating, w.Validating = 3*w.Mutating, 3*w.Validating
 	}
 	w.Total = w.Mutating + w.Again + w.Validating
@@ -117,7 +117,7 @@ func (t *explainer) name() string {
 			Name string `json:"name"`
 		} `json:"metadata"`
 	}
-	_ = json.Unmarshal(object, &o) // it has been decoded before
+	_ = json.Unmarshal(object, &o) // cannot fail: chain has decoded the object
 	return o.Metadata.Name
 }
 

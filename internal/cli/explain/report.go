@@ -87,7 +87,7 @@ type Webhook struct {
 	Static bool   `json:"static,omitempty"`
 	Called Called `json:"called"`
 	// Decision is the deciding predicate: "Resource", "NamespaceSelector", "ObjectSelector", "Rules",
-	// "MatchCondition", "DryRun", "Rejection" or "Matches"; "Configuration" if that cannot be read.
+	// "MatchCondition", "DryRun", "Rejection" or "Matches"; "Configuration" if the configuration cannot be read.
 	Decision chain.Reason `json:"decision"`
 	Why      string       `json:"why"`
 	// Summary is a shorter Why for text output, or empty.
@@ -166,7 +166,7 @@ func (r *Report) unknownNamespace(only string) string {
 }
 
 // unknown returns the names of webhooks whose decision is unknown, and the number of objects that cannot be explained.
-// A non-empty only limits it to that webhook.
+// If only is not empty, the names are limited to that webhook.
 func (r *Report) unknown(only string) (webhooks []string, objects int) {
 	for _, o := range r.Objects {
 		if o.Error != "" {

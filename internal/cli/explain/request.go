@@ -181,7 +181,8 @@ func (a *knownRequest) fill(o *objects.Object, as subresource, ask Ask) error {
 	return nil
 }
 
-// old returns the stored object.
+// old returns the old object of an update: the matching object of ask.Old, or the new object if there is no ask.Old. It
+// returns nil for other operations.
 func (a *knownRequest) old(o *objects.Object, as subresource, ask Ask) ([]byte, error) {
 	if a.Operation != admissionv1.Update {
 		if len(ask.Old) > 0 {

@@ -29,7 +29,7 @@ type subresource struct {
 	operation string
 	// kind is the kind that clients send, or empty for the object itself.
 	kind schema.GroupVersionKind
-	// of is the resource that has it, or empty for several.
+	// of is the resource that has the subresource, or empty if several resources have it.
 	of string
 }
 

@@ -29,7 +29,7 @@ type Options struct {
 	// UID and Extra are unknown if nil. Entries of Extra have the form KEY=VALUE.
 	UID             *string
 	Extra           []string
-	NamespaceLabels *string // nil if they are not given; a namespace may have none
+	NamespaceLabels *string // nil if the flag is not set; empty for a namespace without labels
 	Allow           []string
 	Kubernetes      string
 	// Webhook is the name of the webhook to explain in detail.

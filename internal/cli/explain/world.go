@@ -32,9 +32,9 @@ type World struct {
 	resources func(schema.GroupVersionKind) (gvr schema.GroupVersionResource, namespaced bool, err error)
 	// stored reads an object from a cluster.
 	stored func(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (*objects.Object, error)
-	// authorizer answers the authorizer checks of conditions. Without one, only system:masters has answers.
+	// authorizer answers the authorizer checks of conditions. If nil, only checks for system:masters have a known answer.
 	authorizer authorizer.Authorizer
-	// noLimits reports whether a namespace of a cluster certainly has no LimitRange.
+	// noLimits reports whether a namespace of a cluster is known to have no LimitRange.
 	noLimits func(ctx context.Context, namespace string) (bool, error)
 	policies policies
 	// notes report objects that could not be read.
@@ -60,8 +60,7 @@ type User struct {
 // defaultVersion is the Kubernetes version of the code in this program.
 const defaultVersion = "1.36"
 
-// FromFiles returns the World for configurations in files. more has files with namespaces and definitions of custom
-// resources.
+// FromFiles returns the World for configurations in files. more are namespaces and definitions of custom resources.
 func FromFiles(configurations, more []*objects.Object) (*World, error) {
 	w := newWorld("files")
 	sets, err := objects.Sort(configurations)

@@ -114,7 +114,7 @@ func errorLines(all scanner.ErrorList) string {
 	return strings.Join(text, "\n")
 }
 
-// usable separates the candidates from the misnamed functions, whose names it returns.
+// usable returns the candidates without the misnamed functions, and the names of these functions.
 func usable(all []candidate) (found []candidate, misnamedFuncs []string) {
 	for _, c := range all {
 		if c.sort == misnamed {

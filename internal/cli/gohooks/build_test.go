@@ -151,7 +151,7 @@ func TestBuildDescribeAndServe(t *testing.T) {
 		t.Errorf("status %s", response.Status)
 	}
 	process.Close()
-	process.Close() // does no harm
+	process.Close() // a second Close does nothing
 	<-process.Done()
 	if err := process.Err(); err != nil {
 		t.Error(err)

@@ -219,7 +219,8 @@ func find(_ context.Context, _ string, f *hookList) error {
 }
 `
 
-// withDeps makes the hooks with a client configuration from a kubeconfig, or without a cluster.
+// withDeps is the generated file for a function Hooks that takes dependencies. It calls Hooks with the client
+// configuration of a kubeconfig, or without one.
 const withDeps = `package main
 
 import (

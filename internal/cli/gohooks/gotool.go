@@ -146,8 +146,8 @@ func goTool(ctx context.Context, dir string, log *lines, args ...string) ([]byte
 	return goToolIn(ctx, dir, "", log, args...)
 }
 
-// goToolIn is goTool with the folder for temporary files, because an interrupted go command can leave files behind. With
-// temporary empty, the go command uses its default.
+// goToolIn is goTool with a folder for temporary files, because an interrupted go command can leave files behind. If
+// temporary is empty, the go command uses its default.
 func goToolIn(ctx context.Context, dir, temporary string, log *lines, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir

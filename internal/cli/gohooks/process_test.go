@@ -33,7 +33,7 @@ const (
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(parent); dir != "" {
 		fmt.Println(beParent(dir))
-		_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed
+		_, _ = io.Copy(io.Discard, os.Stdin) // until the test kills this process
 		return
 	}
 	os.Exit(m.Run())
@@ -253,7 +253,7 @@ func Hooks() []*webhook.Hook {
 `)
 	gomod := filepath.Join(dir, "go.mod")
 	write(t, gomod, read(t, gomod)+"\nrequire example.com/other v0.0.0\n\nreplace example.com/other => ./other\n")
-	other := filepath.Join(dir, "other", "go.mod") // as tidy as that of the module around
+	other := filepath.Join(dir, "other", "go.mod") // has the requirements of the main module's go.mod
 	write(t, other, strings.Replace(strings.Replace(read(t, gomod), "module example.com/shop", "module example.com/other", 1),
 		"\nrequire example.com/other v0.0.0\n\nreplace example.com/other => ./other\n", "", 1))
 	p, err := Build(t.Context(), dir, "example.com/other/policy", nil)

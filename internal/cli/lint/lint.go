@@ -50,7 +50,7 @@ type Finding struct {
 	Line int    `json:"line,omitempty"`
 	// Link is the URL of the rule's documentation.
 	Link string `json:"link"`
-	// external reports whether the configuration file suppresses the finding.
+	// external means that an entry of the file with suppressions suppresses the finding, not an annotation.
 	external bool
 }
 
@@ -79,7 +79,7 @@ func (r *Report) counts(f Finding) bool {
 	return f.Suppressed == "" && f.Severity.AtLeast(r.failOn)
 }
 
-// Run reads the objects and checks them. Findings are no error.
+// Run reads the objects and checks them. Findings are not an error.
 func Run(ctx context.Context, s *screen.Screen, o Options) (*Report, error) {
 	severity, err := severityOf("--severity", o.Severity)
 	if err != nil {

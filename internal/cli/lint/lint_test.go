@@ -43,7 +43,7 @@ webhooks:
   - {operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [pods]}
 `
 
-// run lints a text as a file with this name, in a folder of its own.
+// run lints a file with this name and text, in a new temporary folder.
 func run(t *testing.T, file, text string, change func(*Options)) (*Report, error) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -286,7 +286,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestPlacesAreLines checks that line breaks in names of files, objects and webhooks cannot fake another finding.
+// TestPlacesAreLines checks that line breaks in names of files, objects and webhooks cannot forge another finding.
 func TestPlacesAreLines(t *testing.T) {
 	for _, f := range []Finding{
 		{File: "a\nb", Line: 3}, {Finding: lint.Finding{Object: "a\nb"}}, {Finding: lint.Finding{Webhook: "a\nb"}}, {Finding: lint.Finding{Path: "a\nb"}},

@@ -77,8 +77,8 @@ func main() {
 	}
 }
 
-// answerRequest reads a request and answers it. The answer has the errors of the hooks; the returned error is that of
-// the server.
+// answerRequest reads a request and answers it. The answer has the errors of the hooks; the returned error is from the
+// server.
 func answerRequest(in *bufio.Reader, out io.Writer) error {
 	var req request
 	line, err := in.ReadBytes('\n')
