@@ -68,7 +68,7 @@ admitkit add hook --validate example.com/v1/gadgets=example.com/shop-webhooks/ap
 	return c
 }
 
-// printFiles lists the files that were written, without the hooks themselves.
+// printFiles lists the files that were written, except the hooks themselves.
 func printFiles(s *screen.Screen, r *scaffold.Result) {
 	fmt.Fprintln(s.Out)
 	for _, name := range r.Created {

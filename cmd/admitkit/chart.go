@@ -48,7 +48,7 @@ kubectl create namespace shop && helm install shop bin/chart --namespace shop --
 	}
 	c.Flags().StringVar(&dir, "dir", "bin/chart", "folder of the chart, which must be empty, not exist, or have an earlier chart")
 	c.Flags().StringVar(&project, "project", ".", "folder of the project, or a folder in it")
-	_ = c.MarkFlagDirname("dir") // it fails only without the flag
+	_ = c.MarkFlagDirname("dir") // fails only if the flag does not exist
 	_ = c.MarkFlagDirname("project")
 	return c
 }

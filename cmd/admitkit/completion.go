@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Completions for the values of flags, by flag name; a name means the same in all commands. A command registers
-// completions of its own where it needs others.
+// Completions for the values of flags, by flag name; a name means the same in all commands. A command that needs other
+// completions registers them itself.
 var (
 	fixedFlags = map[string][]string{
 		"color":      {"auto", "always", "never"},
@@ -29,7 +29,7 @@ func registerCompletions(c *cobra.Command, flags *pflag.FlagSet) {
 		isFile[name] = true
 	}
 	for _, name := range yamlFlags {
-		_ = c.MarkFlagFilename(name, "yaml", "yml", "json") // it fails if the command has no such flag
+		_ = c.MarkFlagFilename(name, "yaml", "yml", "json") // fails if the command has no such flag
 	}
 	for _, name := range dirFlags {
 		_ = c.MarkFlagDirname(name)

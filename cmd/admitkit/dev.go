@@ -92,6 +92,6 @@ admitkit dev --cluster --context staging --advertise 192.0.2.7:9443`,
 	f.StringVar(&o.Advertise, "advertise", "", "with --cluster: address at which the API server can reach this machine (default the local address of the connection to the cluster)")
 	f.BoolVar(&o.Fail, "fail", false, "with --cluster: keep the failurePolicy of the hooks; with Fail, requests in the cluster fail if this machine does not answer")
 	f.BoolVarP(&o.Yes, "yes", "y", false, "with --cluster: do not ask for confirmation")
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)) // it fails only without the flag
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)) // fails only if the flag does not exist
 	return c
 }

@@ -88,7 +88,7 @@ admitkit explain -f pod.yaml --webhook-configuration webhooks/ --expect-called i
 	f.BoolVar(&o.Cluster, "cluster", false, "read the webhook configurations of a cluster")
 	o.Where.Add(f)
 	f.StringVar(&o.Operation, "operation", "", "CREATE, UPDATE, DELETE or CONNECT (default CREATE, or the operation of the subresource)")
-	_ = c.RegisterFlagCompletionFunc("operation", cobra.FixedCompletions([]string{"CREATE", "UPDATE", "DELETE", "CONNECT"}, cobra.ShellCompDirectiveNoFileComp)) // it fails only without the flag
+	_ = c.RegisterFlagCompletionFunc("operation", cobra.FixedCompletions([]string{"CREATE", "UPDATE", "DELETE", "CONNECT"}, cobra.ShellCompDirectiveNoFileComp)) // fails only if the flag does not exist
 	f.StringVar(&o.SubResource, "subresource", "", "subresource of the request, such as status, scale, eviction or exec")
 	f.StringArrayVar(&o.OldFiles, "old", nil, "file with the stored objects, for UPDATE (default the objects in the cluster; without --cluster, copies of the new objects)")
 	f.BoolVar(&o.DryRun, "dry-run", false, "the request is a dry run")

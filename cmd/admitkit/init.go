@@ -92,7 +92,7 @@ admitkit init --list-kinds`,
 	flags.StringVar(&o.Admitkit, "admitkit", "", "folder with a checkout of admitkit, which go.mod refers to (default the checkout from which admitkit was built)")
 	flags.BoolVar(&o.SkipTidy, "skip-tidy", false, `do not run "go mod tidy", which completes go.mod and go.sum`)
 	flags.BoolVar(&kinds, "list-kinds", false, "print the built-in kinds and exit")
-	_ = c.RegisterFlagCompletionFunc("certs", cobra.FixedCompletions([]string{scaffold.CertManager, scaffold.SelfManaged}, cobra.ShellCompDirectiveNoFileComp)) // it fails only without the flag
+	_ = c.RegisterFlagCompletionFunc("certs", cobra.FixedCompletions([]string{scaffold.CertManager, scaffold.SelfManaged}, cobra.ShellCompDirectiveNoFileComp)) // fails only if the flag does not exist
 	return c
 }
 
@@ -100,7 +100,7 @@ admitkit init --list-kinds`,
 func kindFlags(c *cobra.Command, o *scaffold.Options) {
 	c.Flags().StringSliceVar(&o.Mutate, "mutate", nil, "`KIND` that gets a mutating hook; can be repeated or a comma-separated list")
 	c.Flags().StringSliceVar(&o.Validate, "validate", nil, "`KIND` that gets a validating hook; can be repeated or a comma-separated list")
-	_ = c.RegisterFlagCompletionFunc("mutate", completeKinds) // it fails only without the flag
+	_ = c.RegisterFlagCompletionFunc("mutate", completeKinds) // fails only if the flag does not exist
 	_ = c.RegisterFlagCompletionFunc("validate", completeKinds)
 }
 

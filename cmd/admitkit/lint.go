@@ -90,7 +90,7 @@ admitkit lint --rules`,
 	flags.BoolVar(&list, "rules", false, "list the rules")
 	flags.StringVar(&explain, "explain", "", "explain the rule with this ID")
 	for _, name := range []string{"severity", "fail-on"} {
-		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions([]string{"error", "warning", "advice"}, cobra.ShellCompDirectiveNoFileComp)) // it fails only without the flag
+		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions([]string{"error", "warning", "advice"}, cobra.ShellCompDirectiveNoFileComp)) // fails only if the flag does not exist
 	}
 	_ = c.RegisterFlagCompletionFunc("explain", completeRules)
 	c.MarkFlagsMutuallyExclusive("rules", "explain", "cluster")

@@ -17,7 +17,7 @@ func main() {
 		serveGoVet()
 	}
 	ending := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
+	if !signal.Ignored(syscall.SIGHUP) { // nohup makes the process ignore it
 		ending = append(ending, syscall.SIGHUP) // sent when the terminal is closed
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), ending...)

@@ -92,7 +92,7 @@ webhooks:
 
 // TestHangup checks that closing the terminal interrupts a command, as Ctrl-C does.
 func TestHangup(t *testing.T) {
-	// A process that ignores the signal, such as one under nohup, passes that on to its children. One that handles it does not.
+	// A child process ignores SIGHUP if this process does, for example under nohup, but not if this process handles it.
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)

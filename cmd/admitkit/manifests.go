@@ -130,7 +130,7 @@ admitkit manifests --form static --url https://127.0.0.1:9443 --name shop --ca-f
 	f.StringArrayVar(&o.Annotations, "annotation", nil, "annotation for the objects, as `KEY=VALUE`; can be repeated")
 	f.StringVar(&dir, "dir", "", "write one file per object into `DIR` instead of standard output; all files or none are written")
 	f.StringVar(&o.ServerDir, "server-dir", "/etc/kubernetes/admission", "with --form static: folder to which you copy the files on the API server's machine")
-	_ = c.RegisterFlagCompletionFunc("form", cobra.FixedCompletions(manifests.Forms(), cobra.ShellCompDirectiveNoFileComp)) // it fails only without the flag
+	_ = c.RegisterFlagCompletionFunc("form", cobra.FixedCompletions(manifests.Forms(), cobra.ShellCompDirectiveNoFileComp)) // fails only if the flag does not exist
 	_ = c.MarkFlagDirname("dir")
 	return c
 }

@@ -232,7 +232,7 @@ func TestStaticManifests(t *testing.T) {
 	if err != nil || len(mutating.Items) != 0 {
 		t.Errorf("%v: %v", mutating, err)
 	}
-	// Webhook configurations reach static webhooks, and no others.
+	// The API server calls only static webhooks for webhook configurations.
 	_, err = api.MutatingWebhookConfigurations().Create(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "unwanted"}}, metav1.CreateOptions{})
 	if err == nil || !strings.Contains(err.Error(), "the name is forbidden") {

@@ -102,8 +102,8 @@ admitkit verify --url https://127.0.0.1:9443/mutate --ca-file ca.crt -f pod.yaml
 	return root
 }
 
-// usageTemplate changes cobra's template in two ways. It leaves out the line that runs a command alone, for a
-// command that only has subcommands. It wraps the flags at 80 columns.
+// usageTemplate changes cobra's template in two ways. For a command that only has subcommands, it omits the usage line
+// without a subcommand. It wraps the flags at 80 columns.
 func usageTemplate(template string) string {
 	template = strings.Replace(template, "{{if .Runnable}}", "{{if and .Runnable (not .HasAvailableSubCommands)}}", 1)
 	return strings.ReplaceAll(template, "Flags.FlagUsages ", "Flags.FlagUsagesWrapped 80 ")
@@ -172,7 +172,7 @@ func arguments(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// subcommandPath returns the path of a command without the program's name, with which every error line begins.
+// subcommandPath returns the path of a command without the program's name, because every error line begins with that name.
 func subcommandPath(c *cobra.Command) string {
 	return strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
 }
@@ -181,7 +181,7 @@ func subcommandPath(c *cobra.Command) string {
 func outputFlag(c *cobra.Command, forms ...string) *screen.Outputs {
 	o := screen.NewOutputs(forms...)
 	c.Flags().VarP(o, "output", "o", o.Usage())
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp)) // it fails only without the flag
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp)) // fails only if the flag does not exist
 	return o
 }
 

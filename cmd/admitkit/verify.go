@@ -141,7 +141,7 @@ func exclusive(c *cobra.Command, groups [][]string) error {
 	return nil
 }
 
-// quietLibraries discards the logs of the Kubernetes libraries, and what net/http logs about webhooks that stop.
+// quietLibraries discards the logs of the Kubernetes libraries, and net/http's messages about webhooks that stop.
 func quietLibraries() {
 	klog.SetLogger(logr.Discard())
 	log.SetOutput(withoutIdleResponses{os.Stderr})
@@ -191,7 +191,7 @@ func verifyFlags(c *cobra.Command, o *verify.Options) {
 	f.StringVar(&o.Store, "store", "", "folder for failing cases; verify stores new ones in it and first tests those of earlier runs")
 	f.StringVar(&o.Replay, "replay", "", "file with a failing case that --store wrote; verify tests only this case")
 	for _, name := range []string{"ca-file", "webhook-configuration", "filename", "chain", "exceptions", "client-cert", "client-key", "token-file", "replay"} {
-		_ = c.MarkFlagFilename(name) // it fails only without the flag
+		_ = c.MarkFlagFilename(name) // fails only if the flag does not exist
 	}
 	_ = c.MarkFlagDirname("store")
 	_ = c.MarkFlagDirname("hook")

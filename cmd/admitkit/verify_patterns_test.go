@@ -36,8 +36,8 @@ import (
 )
 
 // The numbers of objects to generate: enough to find the patterns, and few enough for a quick test. The test of package
-// idempotence runs all patterns in Go. Here every third webhook is tested, and all with ADMITKIT_CASES=all. With -full the
-// test generates as many objects as the command does by default, and runs all laws for patterns in Python:
+// idempotence runs all patterns in Go. The tests here run every third webhook, or all with ADMITKIT_CASES=all. With -full
+// they generate as many objects as the command does by default, and run all laws for patterns in Python:
 //
 //	go test ./cmd/admitkit -run TestVerifyPatterns -full -timeout 1h
 const (
@@ -140,7 +140,7 @@ func listOf[T any](objects []T) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "List", "items": objects}
 }
 
-// step is the distance of the webhooks that are tested.
+// step returns n if every nth webhook is tested.
 func step() int {
 	if *full || os.Getenv("ADMITKIT_CASES") == "all" {
 		return 1
@@ -258,7 +258,7 @@ type pythonCase struct {
 	Exceptions                                        []map[string]string
 }
 
-// TestVerifyPatternsOfPython verifies two replicas of a server in Python, as TestVerifyPatternsOfGo does for servers in Go.
+// TestVerifyPatternsOfPython is TestVerifyPatternsOfGo for two replicas of a server in Python.
 func TestVerifyPatternsOfPython(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Fatal("this test needs Python 3 on PATH, such as Debian's package python3: ", err)

@@ -21,7 +21,7 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// inTranscripts replaces the server's address in the arguments and the output of transcripts.
+// inTranscripts stands for the server's address in the arguments and the output of transcripts.
 const inTranscripts = "127.0.0.1:9443"
 
 // serveBeside is the main function of the program "served" in transcripts. It serves a webhook while it runs a

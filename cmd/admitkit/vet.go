@@ -18,7 +18,7 @@ import (
 )
 
 // calledByGoVet reports whether the arguments are those with which "go vet -vettool" calls a program (see package
-// unitchecker): -V=full, -flags, or flags of the analyzer and a file with the work.
+// unitchecker): -V=full, -flags, or flags of the analyzer and a .cfg file that describes a package.
 func calledByGoVet(args []string) bool {
 	if len(args) == 0 {
 		return false

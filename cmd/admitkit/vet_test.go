@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Only the arguments of "go vet -vettool" make the program an analyzer.
+// TestCallsOfGoVet checks that only the arguments of "go vet -vettool" make the program an analyzer.
 func TestCallsOfGoVet(t *testing.T) {
 	for args, want := range map[string]bool{
 		"-V=full": true, "-flags": true, "vet.cfg": true, "-denial -json vet.cfg": true,

@@ -57,7 +57,7 @@ func ofHelm(file string) bool {
 	return name == "Chart.yaml" || strings.HasPrefix(name, "values")
 }
 
-// patchesOf returns the patches that a kustomization names, or nothing if it cannot be read.
+// patchesOf returns the files of the patches that a kustomization names, or nothing if the kustomization is unreadable.
 func patchesOf(kustomization string) []string {
 	text, err := readFile(kustomization, nil)
 	if err != nil {

@@ -82,7 +82,7 @@ func (o *Object) at(err error) error {
 // A fileParser collects the objects of a file.
 type fileParser struct {
 	all  []*Object
-	none error // for the first document that is not an object, preferably one that looks like an object
+	none error // error for the first document that is not an object, preferably one that looks like an object
 }
 
 // add adds a document. A document without fields has no JSON.

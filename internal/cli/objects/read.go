@@ -25,7 +25,7 @@ const MaxFile = 64 << 20
 // standard input for "-". It returns when ctx ends, even if a pipe has no data.
 //
 // In a folder, Read skips files without objects and kustomize patches, and reports them to note. A file that looks like
-// an object with a mistake is an error. A file that is named itself is always read.
+// an object with a mistake is an error. A file that paths names is always read.
 func Read(ctx context.Context, paths []string, stdin io.Reader, note func(format string, args ...any)) ([]*Object, error) {
 	r, err := Await(ctx, func() (*pathReader, error) {
 		r := &pathReader{stdin: stdin}

@@ -150,7 +150,7 @@ func lcs(n, m int, equal func(i, j int) bool) (pairs []pair) {
 // middle computes lcs with a table of n by m lengths.
 func middle(start, rows, columns int, equal func(i, j int) bool) (pairs []pair) {
 	width := columns + 1
-	long := make([]int32, (rows+1)*width) // of the suffixes that begin at i, j
+	long := make([]int32, (rows+1)*width) // lengths for the suffixes that begin at i and j
 	for i := rows - 1; i >= 0; i-- {
 		for j := columns - 1; j >= 0; j-- {
 			if equal(start+i, start+j) {

@@ -86,7 +86,7 @@ func FuzzWrite(f *testing.F) {
 			return 'x'
 		}, textutil.Visible(text))
 		got := render(t, full(text))
-		// Marks inside of lines follow the words.
+		// Marks inside lines depend on the words, so lines removes them.
 		lines := func(s string) string { return strings.NewReplacer("<2 mark>", "", "<3 mark>", "").Replace(shape(t, s)) }
 		if strings.Contains(text, "\n") || strings.Contains(text, ":") {
 			if strings.Contains(lines(got), "script") {
@@ -132,7 +132,7 @@ func TestSideBySide(t *testing.T) {
 	}
 }
 
-// textOf joins lines to a text again. It takes folded lines from the original.
+// textOf joins lines into a text again. It takes folded lines from the original.
 func textOf(lines []line, text []string) string {
 	var all []string
 	for _, l := range lines {

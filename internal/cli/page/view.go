@@ -17,7 +17,7 @@ type view struct {
 	Tables                       []table
 	Findings                     []finding
 	Filters                      []filter
-	// Nothing lists the pairs of filters without a finding.
+	// Nothing lists the pairs of filter options that no finding has.
 	Nothing []nothing
 	Notes   []string
 }
@@ -72,9 +72,9 @@ type (
 		Left        string
 	}
 	cell struct {
-		Column string // its name, which a narrow screen shows in front of the text
+		Column string // name of the column, which a narrow screen shows in front of the text
 		Text   value
-		Anchor int // of a finding, from 1
+		Anchor int // number of the linked finding, from 1; 0 without a link
 		Tone   string
 		Number bool
 	}

@@ -57,7 +57,7 @@ type addition struct {
 	notes   []string
 }
 
-// render generates all files. It fails if a new file or function exists already.
+// render generates all files. It fails if a file or function of a new hook exists already.
 func (a *addition) render() error {
 	crds := a.ownDefinitions()
 	for _, h := range a.project.Hooks {
@@ -175,7 +175,7 @@ func (a *addition) makeFolder(folder string) error {
 	return nil
 }
 
-// complete updates go.mod, the generated manifests, and at last hooks/hooks.go. If it is killed earlier, the program does
+// complete updates go.mod, the generated manifests, and finally hooks/hooks.go. If it is killed earlier, the program does
 // not have the new hooks yet, and still works.
 func (a *addition) complete(ctx context.Context, o *Options) error {
 	if !o.SkipTidy {

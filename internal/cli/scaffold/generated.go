@@ -21,7 +21,7 @@ import (
 // A Manifest is a file with a generated block.
 type Manifest struct {
 	File string
-	Args []string // with which the program prints the block
+	Args []string // arguments with which the program prints the block
 }
 
 // Manifests returns the files that the program generates.

@@ -33,7 +33,7 @@ func output(ctx context.Context, cmd *exec.Cmd, progress func(string)) ([]byte, 
 			progress(strings.TrimPrefix(line, "go: "))
 		}
 	})
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // not Kill, so that it removes its temporary files
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // not Kill, so that the command removes its temporary files
 	cmd.WaitDelay = 10 * time.Second
 	err := cmd.Run()
 	switch {

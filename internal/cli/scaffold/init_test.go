@@ -112,7 +112,7 @@ func TestAddRefuses(t *testing.T) {
 				write(t, filepath.Join("shop", row.file), row.text)
 			}
 			if row.o.Dir == "" {
-				row.o.Dir = "shop/hooks" // one in the project does
+				row.o.Dir = "shop/hooks" // any folder of the project is accepted
 			}
 			before := folder(t)
 			_, err := Add(t.Context(), row.o)
@@ -273,7 +273,7 @@ func newProject(t *testing.T) {
 	}
 }
 
-// folder has the names and texts of all files of the current folder.
+// folder returns the names and texts of all files in the current folder.
 func folder(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder

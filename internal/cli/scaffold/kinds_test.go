@@ -28,7 +28,8 @@ func newScheme(t testing.TB) *runtime.Scheme {
 	return scheme
 }
 
-// TestKinds checks that the Go type of each kind exists and can decode the sample. test/projects uses an API server.
+// TestKinds checks that the Go type of each kind exists and can decode the sample. The tests in test/projects check the
+// samples with an API server.
 func TestKinds(t *testing.T) {
 	scheme := newScheme(t)
 	seen := map[string]bool{}

@@ -94,7 +94,7 @@ func check(t *testing.T, scheme *runtime.Scheme, p *Project, all files) {
 	}
 }
 
-// checkObjects decodes the manifests with the types of Kubernetes' API. It skips those of cert-manager and Prometheus.
+// checkObjects decodes the manifests into the API types of Kubernetes. It skips those of cert-manager and Prometheus.
 func checkObjects(t *testing.T, name string, text []byte, strict runtime.Decoder, p *Project) {
 	t.Helper()
 	for _, document := range strings.Split(string(text), "\n---\n") {

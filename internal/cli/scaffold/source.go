@@ -20,7 +20,7 @@ const admitkitModule = "github.com/admitkit/admitkit"
 
 // source has the data for go.mod: the version or the checkout of admitkit.
 type source struct {
-	// Version is the version of admitkit, GoVersion that of Go.
+	// Version is the version of admitkit, and GoVersion the version of Go.
 	Version, GoVersion string
 	// Checkout is the folder to which go.mod points if Version is not published.
 	Checkout string
@@ -53,7 +53,7 @@ func publishedVersion(info *debug.BuildInfo) (string, bool) {
 }
 
 // find sets the version or checkout of admitkit: the checkout that the user names, the published version of this program,
-// or the checkout from which it was built.
+// or the checkout from which this program was built.
 func (s *source) find(ctx context.Context, folder string) error {
 	if info, ok := debug.ReadBuildInfo(); ok && folder == "" {
 		if version, ok := publishedVersion(info); ok {

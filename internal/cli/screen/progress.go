@@ -62,8 +62,8 @@ func printableOrSpace(c rune) rune {
 	return ' '
 }
 
-// Part sets the text of the progress line, after a bar and the percentage of done in total. If total is not positive, it
-// is Step.
+// Part sets the text of the progress line, after a bar and the percentage of done in total. If total is not positive,
+// Part is the same as Step.
 func (p *Progress) Part(done, total int64, format string, args ...any) {
 	if total <= 0 {
 		p.Step(format, args...)

@@ -8,5 +8,5 @@ import (
 	"os/exec"
 )
 
-// inGroup does nothing: a command that is ended leaves behind what it started.
+// inGroup does nothing: the processes that a command started survive its end.
 func inGroup(*exec.Cmd) {}

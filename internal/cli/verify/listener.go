@@ -88,7 +88,7 @@ func (l *listener) judge(where string, response *http.Response) {
 	}
 }
 
-// mostFailures is the number of failed first responses after which a server is not taken for a webhook. A webhook may
+// mostFailures is the number of failed first responses after which a server does not count as a webhook. A webhook may
 // fail for some objects.
 const mostFailures = 5
 

@@ -50,7 +50,7 @@ func (l *listener) unreachable(r *http.Request, err error) error {
 		return err
 	case errors.As(err, &dialing) && dialing.Op == "dial":
 		return problem.New("cannot connect to %s: %w", host, dialing.Err)
-	case speaksTLS(r): // it closed a connection without a handshake
+	case speaksTLS(r): // the server has closed a connection that was not TLS
 		return wantsTLS(plainURL(r))
 	}
 	return nil

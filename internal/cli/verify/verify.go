@@ -81,7 +81,7 @@ func Run(outer context.Context, s *screen.Screen, o Options) (*Result, error) {
 	return r.result, nil
 }
 
-// knowsSomething reports whether a report has a verdict that passes or fails.
+// knowsSomething reports whether a report has a law that passes or fails.
 func knowsSomething(report *idempotence.Report) bool {
 	return report != nil && (len(report.Findings) > 0 || slices.ContainsFunc(report.Laws, func(l idempotence.LawResult) bool { return l.Verdict == idempotence.Passes }))
 }

@@ -106,7 +106,7 @@ func (r *runner) choose(all []target) (target, error) {
 			Hint("put the webhook to test into its own file")
 	}
 	err := problem.New("there are %d mutating webhooks: %s", len(all), list)
-	if r.Hook != "" { // which --chain excludes
+	if r.Hook != "" { // a package cannot be combined with --chain
 		return target{}, err.Hint("to test one of them: --webhook %s", names[0])
 	}
 	return target{}, err.Hint("to test one of them: --webhook %s; to test them together: --chain FILE", names[0])
@@ -268,7 +268,7 @@ func (r *runner) chain(g *given) ([]target, error) {
 	return all, nil
 }
 
-// knownNames returns an error for a name in --url that no webhook has.
+// knownNames returns an error if --url has a name that no webhook has.
 func (r *runner) knownNames(all []target) error {
 	for _, named := range r.URLs {
 		name, _, _ := strings.Cut(named, "=")
