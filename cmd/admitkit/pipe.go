@@ -36,7 +36,8 @@ func (p *pipe) Write(text []byte) (int, error) {
 	return n, err
 }
 
-// runIntoPipe calls run with a standard output that may be closed early. The exit code then stands for the findings so far.
+// runIntoPipe calls run with a standard output that may be closed early. The exit code then stands for the findings so
+// far.
 func runIntoPipe(ctx context.Context, s *screen.Screen, args []string) int {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -172,7 +172,8 @@ func arguments(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// subcommandPath returns the path of a command without the program's name, because every error line begins with that name.
+// subcommandPath returns the path of a command without the program's name, because every error line begins with that
+// name.
 func subcommandPath(c *cobra.Command) string {
 	return strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
 }

@@ -36,8 +36,8 @@ import (
 )
 
 // The numbers of objects to generate: enough to find the patterns, and few enough for a quick test. The test of package
-// idempotence runs all patterns in Go. The tests here run every third webhook, or all with ADMITKIT_CASES=all. With -full
-// they generate as many objects as the command does by default, and run all laws for patterns in Python:
+// idempotence runs all patterns in Go. The tests here run every third webhook, or all with ADMITKIT_CASES=all. With
+// -full they generate as many objects as the command does by default, and run all laws for patterns in Python:
 //
 //	go test ./cmd/admitkit -run TestVerifyPatterns -full -timeout 1h
 const (

@@ -22,7 +22,8 @@ type Report struct {
 	Levels     map[string]int `json:"levels"`
 	Mutating   []Mutating     `json:"mutating"`
 	Validating []Validating   `json:"validating"`
-	// AuditAnnotations are the annotations that webhooks added, or admission policies whose names look like a webhook's.
+	// AuditAnnotations are the annotations that webhooks added, or admission policies whose names look like a
+	// webhook's.
 	AuditAnnotations []Annotation `json:"auditAnnotations"`
 	// Latency covers requests that spent more than 500 ms in webhooks. Others are not recorded.
 	Latency  Latency   `json:"latency"`

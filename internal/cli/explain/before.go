@@ -127,8 +127,8 @@ func (t *explainer) byPolicy(p *Predicate, looks bool) {
 // limitAnnotation is the annotation in which the plugin LimitRanger records the values that it set.
 const limitAnnotation = "kubernetes.io/limit-ranger"
 
-// withLimits explains the request as if LimitRanger had added its annotation. It returns nil if LimitRanger cannot apply,
-// or if no condition reads annotations.
+// withLimits explains the request as if LimitRanger had added its annotation. It returns nil if LimitRanger cannot
+// apply, or if no condition reads annotations.
 func (t *explainer) withLimits(ctx context.Context, engine *chain.Chain) (*chain.Explanation, error) {
 	if isPod := t.req.resource.GroupResource() == (schema.GroupResource{Resource: "pods"}); !isPod || t.req.Operation != admissionv1.Create || t.req.SubResource != "" || t.noLimits {
 		return nil, nil

@@ -22,7 +22,8 @@ type explainer struct {
 	req   *knownRequest
 	// namespaceUnknown means that the labels of the request's namespace are unknown.
 	namespaceUnknown bool
-	// noLimits means that the namespace is known to have no LimitRange. limited is the explanation if a LimitRange applies.
+	// noLimits means that the namespace is known to have no LimitRange. limited is the explanation if a LimitRange
+	// applies.
 	noLimits bool
 	limited  *chain.Explanation
 	// policies are the policies that may change the object before webhooks are called.

@@ -123,7 +123,8 @@ func (g generator) webhook(name string) admissionregistrationv1.MutatingWebhook 
 		h.NamespaceSelector = g.selector("kubernetes.io/metadata.name", "plain", "team-a")
 	}
 	if slices.ContainsFunc(h.MatchConditions, func(c admissionregistrationv1.MatchCondition) bool { return slices.Contains(shaky, c.Expression) }) {
-		// The requests with which register waits for the API server must not fail, so the webhook ignores their namespace.
+		// The requests with which register waits for the API server must not fail, so the webhook ignores their
+		// namespace.
 		if h.NamespaceSelector == nil {
 			h.NamespaceSelector = &metav1.LabelSelector{}
 		}

@@ -32,7 +32,8 @@ type World struct {
 	resources func(schema.GroupVersionKind) (gvr schema.GroupVersionResource, namespaced bool, err error)
 	// stored reads an object from a cluster.
 	stored func(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (*objects.Object, error)
-	// authorizer answers the authorizer checks of conditions. If nil, only checks for system:masters have a known answer.
+	// authorizer answers the authorizer checks of conditions. If nil, only checks for system:masters have a known
+	// answer.
 	authorizer authorizer.Authorizer
 	// noLimits reports whether a namespace of a cluster is known to have no LimitRange.
 	noLimits func(ctx context.Context, namespace string) (bool, error)

@@ -11,7 +11,8 @@ import (
 )
 
 // writeJUnit writes a test case for each finding, and one for each configuration without findings. A case fails if its
-// finding makes the run fail, and is skipped if the finding is suppressed. Other findings are in the output of their cases.
+// finding makes the run fail, and is skipped if the finding is suppressed. Other findings are in the output of their
+// cases.
 func (r *Report) writeJUnit(w io.Writer) error {
 	suite := junit.Suite{Name: "admitkit lint"}
 	about := map[string]bool{}

@@ -108,7 +108,8 @@ func makeFolder(dir string) (undo []func(), err error) {
 	return append(undo, func() { _ = os.Remove(dir) }), nil // it stays if it is no longer empty
 }
 
-// temporary writes a file beside name. The new file's name does not end in .yaml, so that no tool reads it as a manifest.
+// temporary writes a file beside name. The new file's name does not end in .yaml, so that no tool reads it as a
+// manifest.
 func temporary(name string, text []byte) (string, error) {
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {

@@ -204,7 +204,8 @@ func TestReadMerges(t *testing.T) {
 	}
 }
 
-// TestReadTakesWhatKubectlTakes checks the line and the annotation "a" of the last object in texts that kubectl accepts.
+// TestReadTakesWhatKubectlTakes checks the line and the annotation "a" of the last object in texts that kubectl
+// accepts.
 func TestReadTakesWhatKubectlTakes(t *testing.T) {
 	rows := []struct {
 		reason, text    string

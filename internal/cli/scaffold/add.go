@@ -175,8 +175,8 @@ func (a *addition) makeFolder(folder string) error {
 	return nil
 }
 
-// complete updates go.mod, the generated manifests, and finally hooks/hooks.go. If it is killed earlier, the program does
-// not have the new hooks yet, and still works.
+// complete updates go.mod, the generated manifests, and finally hooks/hooks.go. If it is killed earlier, the program
+// does not have the new hooks yet, and still works.
 func (a *addition) complete(ctx context.Context, o *Options) error {
 	if !o.SkipTidy {
 		o.reportProgress("completing go.mod and go.sum")

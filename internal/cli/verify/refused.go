@@ -33,8 +33,8 @@ func (r *runner) refused(g *given) error {
 	return nil
 }
 
-// withoutAddresses returns a copy of a configuration for the checks. With --url, the copy has no addresses. In a v1beta1
-// configuration, it replaces the sideEffects that only v1beta1 allows.
+// withoutAddresses returns a copy of a configuration for the checks. With --url, the copy has no addresses. In a
+// v1beta1 configuration, it replaces the sideEffects that only v1beta1 allows.
 func (r *runner) withoutAddresses(c objects.Decoded[admissionregistrationv1.MutatingWebhookConfiguration]) *admissionregistrationv1.MutatingWebhookConfiguration {
 	counting := c.Value.DeepCopy()
 	for i := range counting.Webhooks {

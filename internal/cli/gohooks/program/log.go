@@ -64,8 +64,8 @@ func (h *traceHandler) WithGroup(name string) slog.Handler {
 	return &traceHandler{h.Handler.WithGroup(name), h.out, h.trace}
 }
 
-// framesOf returns the functions and positions of a stack trace, from the panic up to the code that calls the handler of a
-// hook.
+// framesOf returns the functions and positions of a stack trace, from the panic up to the code that calls the handler
+// of a hook.
 func framesOf(trace string) string {
 	if _, below, ok := strings.Cut(trace, "\npanic("); ok { // above it are the functions that wrote the trace
 		_, trace, _ = strings.Cut(below, "\n")

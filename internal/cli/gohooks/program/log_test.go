@@ -20,8 +20,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// TestTraceOfAPanic checks that the trace of a panic begins where the hook panicked, has a line for each frame, and ends
-// before the code of admitkit.
+// TestTraceOfAPanic checks that the trace of a panic begins where the hook panicked, has a line for each frame, and
+// ends before the code of admitkit.
 func TestTraceOfAPanic(t *testing.T) {
 	var log bytes.Buffer
 	hook := webhook.Validating(admissionregistrationv1.ValidatingWebhook{
