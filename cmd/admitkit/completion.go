@@ -53,7 +53,7 @@ func registerCompletions(c *cobra.Command, flags *pflag.FlagSet) {
 	}
 }
 
-// takesFiles lists the commands whose arguments are files, folders or command lines.
+// takesFiles lists the commands with arguments that are files, folders or command lines.
 var takesFiles = map[string]bool{
 	"admitkit dev":             true,
 	"admitkit manifests":       true,

@@ -97,7 +97,7 @@ func flagError(c *cobra.Command, err error) error {
 	p := problem.New("%w", err)
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) && len(unknown.GetSpecifiedName()) > 1 {
-		near := &cobra.Command{SuggestionsMinimumDistance: 2} // cobra suggests only commands, so make one per flag
+		near := &cobra.Command{SuggestionsMinimumDistance: 2} // cobra suggests only commands, so add a command for each flag
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			near.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
 		})

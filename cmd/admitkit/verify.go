@@ -147,8 +147,8 @@ func quietLibraries() {
 	log.SetOutput(withoutIdleResponses{os.Stderr})
 }
 
-// withoutIdleResponses drops the message of net/http's client about a response on an idle connection. A server sends one to
-// say that it closes the connection.
+// withoutIdleResponses drops the message of net/http's client about a response on an idle connection. A server sends
+// such a response before it closes the connection.
 type withoutIdleResponses struct{ io.Writer }
 
 func (w withoutIdleResponses) Write(p []byte) (int, error) {

@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// BenchmarkRun reads logs of a realistic mix: most events are reads, and a few have webhooks
-// in them. The result to compare is MB/s.
+// BenchmarkRun reads logs of a realistic mix: most requests are reads, and few of them called webhooks. Compare the
+// MB/s of its results.
 func BenchmarkRun(b *testing.B) {
 	for _, c := range []struct {
 		name  string
-		every int // one of this many events is of a request with webhooks
+		every int // one request of this many called webhooks
 	}{{"one in 100 with webhooks", 100}, {"one in 10", 10}, {"all", 1}} {
 		b.Run(c.name, func(b *testing.B) {
 			var log bytes.Buffer

@@ -195,6 +195,6 @@ func unquote(text string) (name, rest string) {
 	if err != nil {
 		return "", ""
 	}
-	name, _ = strconv.Unquote(quoted) // quoted is a quoted string
+	name, _ = strconv.Unquote(quoted) // cannot fail after QuotedPrefix
 	return name, text[len(quoted):]
 }

@@ -122,7 +122,7 @@ type request struct {
 	code                       int
 	message                    string
 	dryRun, panicked           bool
-	calls                      []*call // of mutating webhooks, in their order
+	calls                      []*call // of mutating webhooks, in order
 	openValidating             []string
 	own                        []note
 	certificates               []note

@@ -15,7 +15,7 @@ type objectKey struct {
 
 // An objectRow counts the changes of a webhook to one existing object.
 type objectRow struct {
-	calls, mutated, patched int // requests
+	calls, mutated, patched int // numbers of requests
 	patches                 [mostPatches]patchCount
 	users                   []string
 	examples                []Example

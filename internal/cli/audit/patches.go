@@ -36,14 +36,14 @@ func (t *tally) judgePatches(q *request) {
 	t.judgeAdditions(q)
 }
 
-// calledAgain reports whether a webhook of an earlier call than call i was called again in round 1.
+// calledAgain reports whether a webhook that was called before call i was called again in round 1.
 func (q *request) calledAgain(i int) bool {
 	return slices.ContainsFunc(q.calls, func(again *call) bool {
 		return again.round == 1 && slices.ContainsFunc(q.calls[:i], func(before *call) bool { return before.hook == again.hook })
 	})
 }
 
-// onlyCause reports whether only call i of the calls in round 0 may have changed the object.
+// onlyCause reports whether all calls of round 0 except call i left the object unchanged.
 func (q *request) onlyCause(i int) bool {
 	for k, c := range q.calls {
 		if k != i && c.round == 0 && c.mutated && !q.provesNoOp(k) {

@@ -25,7 +25,7 @@ type Report struct {
 	// AuditAnnotations are the annotations that webhooks added, or admission policies whose names look like a
 	// webhook's.
 	AuditAnnotations []Annotation `json:"auditAnnotations"`
-	// Latency covers requests that spent more than 500 ms in webhooks. Others are not recorded.
+	// Latency covers requests that spent more than 500 ms in webhooks. The log does not have the latency of others.
 	Latency  Latency   `json:"latency"`
 	Findings []Finding `json:"findings"`
 	// Hidden is the number of findings that are not listed.

@@ -194,7 +194,7 @@ func TestPassedOver(t *testing.T) {
 	}
 }
 
-// TestOutOfTime checks a request whose time ended in an ignored webhook, which may have caused the answer.
+// TestOutOfTime checks a request that timed out after an ignored webhook, which may have used up the time.
 func TestOutOfTime(t *testing.T) {
 	e := event{ID: "a", Code: 504, Message: "Timeout: request did not complete within the allowed duration", Calls: []recordedCall{{Hook: "a.example.com", FailedOpen: true}}}
 	var text strings.Builder

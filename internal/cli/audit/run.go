@@ -139,7 +139,7 @@ func (r *reader) line(got line, f *File) {
 	default:
 		r.otherJSON = r.otherJSON || errors.Is(err, errNotEvent)
 		r.oldFormat = r.oldFormat || bytes.Contains(got.text, []byte(` AUDIT: id="`))
-		if !errors.Is(err, errNotEvent) || bytes.Contains(got.text, []byte("audit.k8s.io")) { // also in wrapped events
+		if !errors.Is(err, errNotEvent) || bytes.Contains(got.text, []byte("audit.k8s.io")) { // such as an event inside other JSON
 			r.lost++
 		}
 		f.Corrupt++

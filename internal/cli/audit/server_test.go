@@ -39,7 +39,7 @@ import (
 
 var keepLog = flag.String("keep", "", "keep the log that the API server writes in this file")
 
-// auditPolicy logs patches in all namespaces but one.
+// auditPolicy logs patches in all namespaces except one.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 rules:

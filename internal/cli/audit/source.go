@@ -20,11 +20,11 @@ type Source struct {
 	Name string
 	// Size is the number of bytes, or 0 if it is unknown.
 	Size int64
-	pipe bool // it may take any time to read
+	pipe bool // reads may block
 	open func() (io.ReadCloser, error)
 }
 
-// Sources returns the logs with these names, where "-" is standard input. Its error names those that cannot be read.
+// Sources returns the logs with these names, where "-" is standard input. The error names the logs that cannot be read.
 func Sources(names []string, stdin io.Reader) ([]Source, error) {
 	var all []Source
 	standard := false
@@ -69,8 +69,8 @@ func file(name string) (Source, error) {
 	return source, f.Close()
 }
 
-// stream opens a source and decompresses it. It adds the bytes of the source to read. Reading ends when ctx ends, even
-// if a pipe has no data.
+// stream opens a source and decompresses it. It counts the bytes that it reads from the source in read. Reading ends
+// when ctx ends, even if a pipe has no data.
 func (s Source) stream(ctx context.Context, read *atomic.Int64) (io.Reader, func() error, error) {
 	in, err := s.begin(ctx)
 	if err != nil {

@@ -120,7 +120,7 @@ func (t *tally) add(r *raw) {
 }
 
 // key identifies a request. The audit ID is not enough: clients may choose it, and an aggregated API server logs the
-// same request under it.
+// same request under the same ID.
 func (t *tally) key(r *raw) uint64 {
 	var h maphash.Hash
 	h.SetSeed(t.seed)

@@ -82,7 +82,7 @@ func (b *builder) document(doc document, folder string) ([]byte, error) {
 		condition = ".Values.networkPolicy.enabled"
 	case "Certificate":
 		b.certificate(doc)
-	case "ResourceQuota": // it allows the priority class
+	case "ResourceQuota": // the quota that allows the priority class
 		b.quota(doc)
 		condition = ".Values.priorityClassName"
 	}
@@ -231,7 +231,7 @@ func (b *builder) configuration(doc document) {
 	}
 }
 
-// moved replaces the namespace between two texts.
+// moved replaces the namespace of the project by that of the release, where it is between before and after.
 func (b *builder) moved(text, before, after string) string {
 	return strings.Replace(text, before+b.name+after, before+inNamespace+after, 1)
 }

@@ -31,7 +31,7 @@ func newValues(name string) *values {
 	return &values{Image: imageValues{Repository: name, Tag: "latest"}, Replicas: 2}
 }
 
-// text returns values.yaml, with a comment for each value. A value without a place in the manifests is left out.
+// text returns values.yaml, with a comment for each value. It omits values for objects that the manifests do not have.
 func (v *values) text() ([]byte, error) {
 	var out bytes.Buffer
 	add := func(comment, key string, value any) error {

@@ -30,7 +30,7 @@ type frame struct {
 	// prefix is added to the names of the objects. owner is the value of their label.
 	prefix, owner string
 	// ignore sets failurePolicy to Ignore. careful shortens timeouts and excludes kube-system. Both are for clusters
-	// that others use.
+	// with other users.
 	ignore, careful bool
 }
 

@@ -161,7 +161,7 @@ func (l *lines) next(t *testing.T, what string, wanted func(entry) bool) entry {
 
 func event(name string) func(entry) bool { return func(e entry) bool { return e.Event == name } }
 
-// running is a dev that a test has started.
+// running is a run of dev that a test has started.
 type running struct {
 	out, err *lines
 	stop     func() error

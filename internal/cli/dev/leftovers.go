@@ -65,7 +65,7 @@ func clusterID(ctx context.Context, config *rest.Config) string {
 	return string(namespace.UID)
 }
 
-// A cleanup is the action for the state file of a dev that has ended without removing its registrations.
+// A cleanup is the action for the state file of a dev process that has ended without removing its registrations.
 type cleanup int
 
 const (
@@ -92,7 +92,7 @@ func cleanupOf(note, here *state, server string) cleanup {
 	return keep
 }
 
-// removeLeftovers removes the registrations of this user's devs that were killed.
+// removeLeftovers removes the registrations of dev processes of this user that were killed.
 func removeLeftovers(ctx context.Context, s *screen.Screen, config *rest.Config, where *cluster.Flags, here state) error {
 	left, err := abandoned()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/admitkit/admitkit/internal/cli/screen"
 )
 
-// TestCleanupOf checks which state files of killed devs are removed, and which are kept.
+// TestCleanupOf checks which state files of killed dev processes are removed, and which are kept.
 func TestCleanupOf(t *testing.T) {
 	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	here := state{Server: "https://a", Cluster: "1", Time: now}

@@ -86,7 +86,7 @@ func (p *printer) admission(a *Admission) {
 			p.line(a)
 			return
 		}
-		width := math.MaxInt // a file has no width
+		width := math.MaxInt // only terminals have a width
 		if screen.Terminal(p.s.Out) {
 			width = screen.Width(p.s.Out)
 		}

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	maxReview = 32 << 20 // bytes; more than an object and an old object at the limit of the API server
-	// margin is the time that a call keeps for the hook after it has waited for a rebuild.
+	maxReview = 32 << 20 // bytes; enough for an object and an old object of the maximum size
+	// margin is the part of a call's timeout that remains for the hook after the wait for a rebuild.
 	margin = 2 * time.Second
 )
 

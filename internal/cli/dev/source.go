@@ -111,7 +111,7 @@ func (g *generation) start(ctx context.Context, program *gohooks.Program, access
 		if options.Kubeconfig, err = writeKubeconfig(config); err != nil {
 			return problem.New("cannot write the kubeconfig of the hooks: %w", err)
 		}
-		defer func() { _ = os.Remove(options.Kubeconfig) }() // the process has read it when it serves
+		defer func() { _ = os.Remove(options.Kubeconfig) }() // the process has read the file once it serves
 	}
 	// The end of ctx stops the start, but not the started process, which must answer the last calls.
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))

@@ -15,7 +15,7 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// A state describes the registrations of a dev, so that the next dev can remove them if this one is killed.
+// A state describes the registrations of a dev process, so that the next one can remove them if the process is killed.
 type state struct {
 	// ID is the value of the label of its configuration objects.
 	ID  string `json:"id"`
@@ -30,8 +30,8 @@ type state struct {
 	Time time.Time `json:"time"`
 }
 
-// A stateFile is a state in the user's state folder. The dev that has registered the hooks holds its lock, or the dev
-// that removes the leftovers.
+// A stateFile is a state in the user's state folder. Its lock is held by the dev process that has registered the hooks,
+// or by one that removes leftovers.
 type stateFile struct {
 	state
 	path   string
@@ -65,7 +65,7 @@ func writeState(s state) (*stateFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Until the file is locked it has another name, so that another dev does not take it for abandoned.
+	// Until the file is locked, it has another name, so that another dev process does not treat it as abandoned.
 	unfinished, path := filepath.Join(dir, "."+s.ID), filepath.Join(dir, s.ID+".json")
 	unlock, err := flock.Try(unfinished)
 	if err != nil {
@@ -95,7 +95,7 @@ func (f *stateFile) remove() error {
 	return err
 }
 
-// abandoned locks and returns the state files whose dev has ended. The caller must release or remove each.
+// abandoned locks and returns the state files of dev processes that have ended. The caller must release or remove each.
 func abandoned() ([]*stateFile, error) {
 	dir, err := stateDir()
 	if err != nil || !flock.Supported {

@@ -231,7 +231,7 @@ func (w *watcher) list(ctx context.Context) (folders map[string]bool, root strin
 		for _, file := range p.EmbedFiles {
 			add(folders, filepath.Dir(filepath.Join(p.Dir, file)), true)
 		}
-		add(folders, p.Module.Dir, false) // it has go.mod
+		add(folders, p.Module.Dir, false) // the folder of go.mod
 		if p.Module.Main {
 			root = p.Module.Dir
 		}

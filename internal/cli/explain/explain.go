@@ -75,7 +75,7 @@ func (w *World) Explain(ctx context.Context, all []*objects.Object, ask Ask) (*R
 	return report, nil
 }
 
-// withSubresource removes objects without the subresource, unless no object has it.
+// withSubresource removes the objects whose resource lacks the subresource, unless all lack it.
 func (w *World) withSubresource(ctx context.Context, all []*objects.Object, ask Ask) []*objects.Object {
 	if ask.SubResource == "" {
 		return all

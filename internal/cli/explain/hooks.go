@@ -23,7 +23,7 @@ type hook struct {
 	conditions          []admissionregistrationv1.MatchCondition
 	timeout             int32
 	reinvocation        admissionregistrationv1.ReinvocationPolicyType
-	// broken is the reason why the webhook cannot be explained, or empty.
+	// broken is the reason why the webhook cannot be explained, or nil.
 	broken error
 }
 

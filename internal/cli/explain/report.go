@@ -146,9 +146,9 @@ type Time struct {
 	// Mutating is the sum for mutating webhooks. Again is the time for their second calls.
 	Mutating int32 `json:"mutating"`
 	Again    int32 `json:"again"`
-	// Validating is the longest time of a validating webhook, because they are called in parallel.
+	// Validating is the longest time of any validating webhook, because the API server calls them in parallel.
 	Validating int32 `json:"validating"`
-	// Total is the sum, limited by the API server's time for a request.
+	// Total is the sum, capped at the API server's time limit for a request.
 	Total  int32 `json:"total"`
 	Capped bool  `json:"capped"`
 }

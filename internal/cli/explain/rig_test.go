@@ -171,7 +171,7 @@ func (r *rig) do(ctx context.Context, method, path string, body any, user *User,
 	return response.StatusCode, answer, err
 }
 
-// must sends a request that has to succeed and decodes the answer.
+// must sends a request that must succeed, and decodes the response.
 func (r *rig) must(t *testing.T, method, path string, body any) map[string]any {
 	t.Helper()
 	code, answer, err := r.do(t.Context(), method, path, body, nil, "")
@@ -299,7 +299,7 @@ func widgets() string { return strings.ReplaceAll(definitions, "SCHEMA", sharedS
 
 var painter = screen.Painter{}
 
-// change returns a handler that allows each object and adds a missing label.
+// change answers an AdmissionReview: it allows the object and adds the label if it is missing.
 func change(w http.ResponseWriter, req *http.Request, label string) {
 	var review admissionv1.AdmissionReview
 	if err := json.NewDecoder(req.Body).Decode(&review); err != nil || review.Request == nil {

@@ -244,5 +244,5 @@ type unexpected struct{ failed []string }
 
 func (u *unexpected) Error() string { return strings.Join(u.failed, "\n") }
 
-// Is reports whether target is problem.ErrFound. So errors.Is finds it, and the exit code is 1.
+// Is reports whether target is problem.ErrFound, so that the exit code is 1.
 func (u *unexpected) Is(target error) bool { return target == problem.ErrFound }

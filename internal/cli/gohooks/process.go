@@ -64,7 +64,7 @@ func (p *Program) Describe(ctx context.Context, o webhook.ConfigurationOptions) 
 type StartOptions struct {
 	// Addr is the address to listen on. The default is 127.0.0.1:0.
 	Addr string
-	// Hosts are more names and IP addresses for the certificate. It always has 127.0.0.1 and localhost.
+	// Hosts are additional names and IP addresses for the certificate, which always has 127.0.0.1 and localhost.
 	Hosts []string
 	// CA signs the certificate. The default is the CA of the Program.
 	CA *devcert.CA
@@ -200,7 +200,7 @@ func (p *Program) start(ctx context.Context, log *lines, req request) (*running,
 	setAttributes(r.cmd)
 	started := make(chan error)
 	go func() {
-		// Pdeathsig kills the process when the thread that started it ends, so this thread must live as long.
+		// Pdeathsig kills the process when the thread that started it ends, so this thread must outlive the process.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := r.cmd.Start()

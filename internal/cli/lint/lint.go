@@ -37,7 +37,8 @@ type Options struct {
 	ServingCert      []string
 	Probe            []string
 	ExpiresWithin    time.Duration
-	// Kubernetes is the version of the API server. If it is empty, it is the version of the cluster, or any version.
+	// Kubernetes is the version of the API server. If it is empty, the default is the version of the cluster, or any
+	// version for files.
 	Kubernetes string
 	Now        func() time.Time
 }

@@ -144,8 +144,8 @@ func proves(text []byte, webhook string) (exceptions []string, err error) {
 	return exceptions, nil
 }
 
-// unproven returns why the results do not prove a law, or "". L4a and L4b may be not applicable: a webhook that adds
-// nothing is safe from edits of what it added.
+// unproven returns why the results do not prove a law, or "". L4a and L4b may be not applicable, if the webhook adds
+// nothing that could be edited.
 func unproven(laws []idempotence.LawResult, law idempotence.Law, kind string) string {
 	i := slices.IndexFunc(laws, func(l idempotence.LawResult) bool { return l.Law == law && l.Kind == kind })
 	if i < 0 {

@@ -116,7 +116,7 @@ func resultOf(f Finding, index int) sarifResult {
 	if f.File != "" && f.File != "-" {
 		result.Locations[0].Physical = &sarifPhysical{sarifArtifact{uriOf(f.File)}, sarifRegion{max(1, f.Line)}}
 	}
-	// The fingerprint has no line number, so that a finding keeps it when lines above are added.
+	// The fingerprint has no line number, so that it does not change when lines are added above the finding.
 	sum := sha256.Sum256([]byte(strings.Join([]string{f.Rule, f.Object, f.Webhook, f.Path}, "\x00")))
 	result.Fingerprints = map[string]string{"admitkit/v1": hex.EncodeToString(sum[:16])}
 	if f.Suppressed != "" {

@@ -187,7 +187,7 @@ func inFlags(err error) error {
 		"ConfigurationOptions.URL", "--url",
 		"ConfigurationOptions.Service", "--service",
 		"ConfigurationOptions.CABundle", "--ca-file",
-		"ConfigurationOptions.Namespace", "--namespace", // before Name
+		"ConfigurationOptions.Namespace", "--namespace", // before Name, which is a prefix of it
 		"ConfigurationOptions.Name", "--name",
 		"ConfigurationOptions.Labels", "--label",
 		"ConfigurationOptions.Annotations", "--annotation",

@@ -45,7 +45,7 @@ func Read(ctx context.Context, paths []string, stdin io.Reader, note func(format
 	return r.all, nil
 }
 
-// Await calls get in a goroutine and returns its result, or the error of ctx if that ends first. Then get keeps
+// Await calls get in a goroutine and returns its result, or the error of ctx if ctx ends first. In that case, get keeps
 // running, for example to wait for data from a pipe.
 func Await[T any](ctx context.Context, get func() (T, error)) (T, error) {
 	type result struct {

@@ -7,6 +7,6 @@
 //
 // hooks/hooks.go lists all hooks in one place. The alternative, a registration by an init function in each file, would
 // have three disadvantages: the order of hooks would depend on file names, tests would share instances, and no file
-// would show all hooks. Add extends the list also in a file that the user has edited. If the
+// would show all hooks. Add also extends the list in a file that the user has edited. If the
 // function Hooks does not end with a list, Add returns a note with the line to add.
 package scaffold

@@ -19,7 +19,7 @@ import (
 func goCommand(ctx context.Context, dir string, progress func(string), args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOWORK=off", "PWD="+dir) // a go.work above would not include the project
+	cmd.Env = append(os.Environ(), "GOWORK=off", "PWD="+dir) // a go.work in a parent folder would not include the project
 	return output(ctx, cmd, progress)
 }
 

@@ -157,7 +157,7 @@ func create(ctx context.Context, dir string, all files, o *Options) error {
 	return nil
 }
 
-// fill moves the content of the folder from into dir. dir contains only from.
+// fill moves the content of from into dir. from is a folder in dir and its only content.
 func fill(dir, from string) error {
 	entries, err := os.ReadDir(from)
 	for i, e := range entries {

@@ -52,7 +52,7 @@ func (p *Project) check() error {
 	switch {
 	case len(validation.IsDNS1035Label(p.Name)) > 0:
 		return problem.New("%q is not a valid name: use lower-case letters, digits and dashes, and begin with a letter", p.Name).Hint("admitkit init shop-webhooks")
-	case len(p.Name) > 50: // names of Secrets and other objects append to it
+	case len(p.Name) > 50: // names of Secrets and other objects add a suffix
 		return problem.New("%q is too long: a name has at most 50 characters", p.Name)
 	case p.Name == "default" || strings.HasPrefix(p.Name, "kube-"):
 		return problem.New("%q cannot be the name: the project is deployed into a namespace of its name, and Kubernetes uses this one", p.Name).Hint("admitkit init shop-webhooks")

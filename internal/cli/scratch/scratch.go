@@ -54,7 +54,7 @@ func (d *Dir) Remove() {
 	d.unlock()
 }
 
-// removeLeftovers deletes the folders of processes that have ended. It skips folders of other users, and errors.
+// removeLeftovers deletes the folders of processes that have ended. It ignores errors, and folders of other users.
 func removeLeftovers(parent, prefix string) {
 	if !flock.Supported {
 		return

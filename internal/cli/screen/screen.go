@@ -14,7 +14,7 @@
 //   - Only terminals get colours: never with NO_COLOR, TERM=dumb or --color=never, always with
 //     --color=always. Colour alone carries no meaning.
 //   - On a terminal, progress is one line that is overwritten and then erased. Elsewhere, a line is
-//     printed every few seconds.
+//     printed every 15 seconds.
 //   - Output for programs (json, junit, sarif, html) is written completely or not at all.
 package screen
 

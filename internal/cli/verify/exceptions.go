@@ -66,7 +66,7 @@ func exceptionsText(file string, stdin io.Reader) ([]byte, error) {
 	return text, err
 }
 
-// parseExceptions parses the YAML of a list of exceptions. Its errors begin with the line.
+// parseExceptions parses the YAML of a list of exceptions. Its errors begin with a line number.
 func parseExceptions(text []byte) ([]idempotence.Exception, error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(text, &document); err != nil {

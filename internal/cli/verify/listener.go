@@ -28,7 +28,7 @@ type listener struct {
 
 	mu     sync.Mutex
 	heard  map[string]bool // URLs that have answered as a webhook
-	failed map[string]int  // number of other responses, by URL
+	failed map[string]int  // number of failed first responses, by URL
 }
 
 // RoundTrip implements http.RoundTripper.

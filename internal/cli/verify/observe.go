@@ -21,7 +21,7 @@ func (r *runner) observer(ctx context.Context) func() any {
 		var out, complaints bytes.Buffer
 		command := exec.CommandContext(ctx, "sh", "-c", r.Observe)
 		command.Stdout, command.Stderr = &out, &complaints
-		command.WaitDelay = time.Second // for processes that it leaves behind with its output open
+		command.WaitDelay = time.Second // limits the wait for processes that the command leaves behind
 		inGroup(command)
 		if err := command.Run(); err != nil && ctx.Err() == nil {
 			said := strings.TrimSpace(complaints.String())

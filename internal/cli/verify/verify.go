@@ -69,7 +69,7 @@ func Run(outer context.Context, s *screen.Screen, o Options) (*Result, error) {
 		if outer.Err() == nil || !knowsSomething(report) {
 			return nil, cause
 		}
-		r.result.interrupted = cause // keep the results until now
+		r.result.interrupted = cause // keep the results so far
 	}
 	if err != nil {
 		return nil, err

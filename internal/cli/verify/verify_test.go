@@ -35,7 +35,7 @@ func TestEndsWhileStandardInputDoesNot(t *testing.T) {
 	for _, row := range rows {
 		t.Run(row.flag, func(t *testing.T) {
 			stdin, writer := io.Pipe()
-			defer func() { _ = writer.Close() }() // a pipe
+			defer func() { _ = writer.Close() }() // closing a pipe never fails
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() {
 				_, _ = io.WriteString(writer, "\n") // returns when Run has begun to read
