@@ -23,7 +23,8 @@ func newInit(s *screen.Screen) *cobra.Command {
 
 The project is a Go program in the folder NAME. For each kind given with --mutate
 it has a sample hook that sets a label on new objects. For each kind given with
---validate it has a sample hook that requires this label. Replace the samples with your own policy.
+--validate it has a sample hook that requires this label. Replace the samples
+with your own policy.
 
 Each hook has a unit test and a test with a real API server. The tests of mutating
 hooks also check that a second call is safe. The project also has a Dockerfile,

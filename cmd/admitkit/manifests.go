@@ -30,10 +30,11 @@ function, which can also return an error:
 
   func Hooks() []*webhook.Hook
 
-The function may have the parameters (context.Context, *program.Deps). Even then, the
-command needs no cluster. Without the function, the hooks are the exported variables of type *webhook.Hook, and the
-results of exported functions without parameters that return one. The go command
-builds the package; nothing is written into its folder.
+The function may have the parameters (context.Context, *program.Deps). Even then,
+the command needs no cluster. Without the function, the hooks are the exported
+variables of type *webhook.Hook, and the results of exported functions without
+parameters that return one. The go command builds the package; nothing is written
+into its folder.
 
 All fields are explicit. An unset failurePolicy is Fail, matchPolicy is
 Equivalent, timeoutSeconds is 5, sideEffects is None, and the namespaceSelector

@@ -145,7 +145,8 @@ func checkFiles(t *testing.T, r *release) {
 	var bill struct {
 		Components []struct{ Name, Version string }
 	}
-	if err := json.Unmarshal([]byte(read(t, filepath.Join(r.out, name+".cdx.json"))), &bill); err != nil {
+	bom := read(t, filepath.Join(r.out, name+".cdx.json"))
+	if err := json.Unmarshal([]byte(bom), &bill); err != nil {
 		t.Fatal(err)
 	}
 	for _, dep := range info.Deps {
@@ -163,6 +164,12 @@ func checkFiles(t *testing.T, r *release) {
 	}
 	if read(t, again) != archive {
 		t.Error("a second archive of the same tool differs")
+	}
+	if err := r.writeSBOM(t.Context(), again, binary); err != nil {
+		t.Fatal(err)
+	}
+	if read(t, again) != bom {
+		t.Error("a second bill of materials of the same tool differs")
 	}
 }
 

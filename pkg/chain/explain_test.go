@@ -215,7 +215,7 @@ func TestExplainAgrees(t *testing.T) {
 	const seed = 1
 	r := rand.New(rand.NewPCG(seed, 0))
 	pick := func(choices ...string) string { return choices[r.IntN(len(choices))] }
-	for n := range 50 {
+	for n := range 100 {
 		h := validatingHook("a.example.com")
 		h.Rules[0].Operations = []admissionregistrationv1.OperationType{admissionregistrationv1.OperationType(pick("*", "CREATE", "UPDATE"))}
 		h.Rules[0].Resources = []string{pick("*", "pods", "pods/*", "*/*", "services")}

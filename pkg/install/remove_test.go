@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -112,6 +113,27 @@ func TestRemoveWithoutANamespace(t *testing.T) {
 			}
 		}
 	})
+}
+
+// An answer about a namespace counts as the end only after the configurations are deleted.
+func TestRemoveReportsAConfigurationThatItCannotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i, c := newFake(t, options(), denying("one.example.com"))
+		if err := i.Apply(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		i.cluster = noReads{placeless{c}}
+		if err := i.Remove(t.Context()); !apierrors.IsNotFound(err) || i.Status().Phase == Removed || !c.has(validating) {
+			t.Errorf("%v, %+v, still there: %v", err, i.Status(), c.has(validating))
+		}
+	})
+}
+
+// noReads is a cluster that answers each read of a configuration as it answers a request in a missing namespace.
+type noReads struct{ placeless }
+
+func (n noReads) read(ctx context.Context, _ sort) (*unstructured.Unstructured, error) {
+	return nil, n.ask(ctx, "")
 }
 
 // placeless is a cluster without the namespace of the webhook.

@@ -281,7 +281,7 @@ func TestFailuresOfBackgroundWork(t *testing.T) {
 			}
 			deps.RunInformers(dynamicinformer.NewDynamicSharedInformerFactory(client, 0))
 		}, "has no informers"},
-		{"no factory", func(deps *Deps) { deps.RunInformers(notAFactory{}) }, "is no informer factory of client-go"},
+		{"no factory", func(deps *Deps) { deps.RunInformers(notAFactory{}) }, "is not an informer factory of client-go"},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {

@@ -46,7 +46,7 @@ func syncedInformers(f Informers, stop <-chan struct{}) ([]bool, error) {
 	}:
 		return slices.Collect(maps.Values(f.WaitForCacheSync(stop))), nil
 	}
-	return nil, fmt.Errorf("Deps.RunInformers got a %T, which is no informer factory of client-go: use Deps.RunCache", f)
+	return nil, fmt.Errorf("Deps.RunInformers got a %T, which is not an informer factory of client-go: use Deps.RunCache", f)
 }
 
 // work is a part of the hooks' background work.

@@ -136,9 +136,9 @@ func TestMemory(t *testing.T) {
 		runtime.KeepAlive(tally)
 		return after.HeapAlloc
 	}
-	once, ten := used(600), used(6000)
+	once, ten := used(1500), used(15000)
 	if ten > once+once/4+1<<20 {
-		t.Errorf("%d bytes are in use after 600 requests, %d after 6000", once, ten)
+		t.Errorf("%d bytes are in use after 1500 requests, %d after 15000", once, ten)
 	}
 }
 

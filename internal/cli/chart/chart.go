@@ -115,7 +115,7 @@ func (b *builder) folder(c *Chart, dir, kind string) error {
 	return nil
 }
 
-// readKustomization returns the kustomization of a folder and its file. Both are empty if there is none.
+// readKustomization returns the kustomization of a folder and its file. Both are empty if the folder has no kustomization.
 func readKustomization(dir string) (k kustomization, file string, err error) {
 	for _, name := range kustomizationNames {
 		file = filepath.Join(dir, name)

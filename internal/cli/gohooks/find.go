@@ -226,7 +226,6 @@ const withDeps = `package main
 import (
 	"context"
 	"errors"
-
 	"path/filepath"
 
 	"github.com/go-logr/logr"

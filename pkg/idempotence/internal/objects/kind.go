@@ -179,7 +179,7 @@ func GVKOf(doc any) (schema.GroupVersionKind, error) {
 	kind, _ := fields["kind"].(string)
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil || kind == "" {
-		return schema.GroupVersionKind{}, fmt.Errorf("a sample has apiVersion %q and kind %q: set its TypeMeta, which is known only for built-in types", apiVersion, kind)
+		return schema.GroupVersionKind{}, fmt.Errorf("a sample has apiVersion %q and kind %q: set its TypeMeta: admitkit knows the kind of built-in Go types only", apiVersion, kind)
 	}
 	return gv.WithKind(kind), nil
 }
