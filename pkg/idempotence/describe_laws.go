@@ -18,7 +18,7 @@ var lawL1 = description{
 		},
 		FailureNoOpPatch: {
 			cause: "The webhook sends its patch without checking whether anything differs.",
-			fix:   "Send a patch only if something changes. Otherwise leave out patchType and patch.",
+			fix:   "Send a patch only if something changes. Otherwise leave out patchType and patch. If it adds only creationTimestamp: null, upgrade to controller-runtime 0.22 or later, or declare exceptions for the two paths.",
 		},
 		FailureInvalid: {
 			cause: "The webhook writes a value that conflicts with the rest of the object: an element whose name, path or port is taken, or a value that another field forbids.",

@@ -22,6 +22,23 @@ type document = map[string]any
 
 // editing returns a webhook that changes the object with a function, and sends the changed members.
 func editing(group, version, resource string, operations []admissionregistrationv1.OperationType, edit func(r *admissionv1.AdmissionRequest, doc document)) Subject {
+	return patching(group, version, resource, operations, func(r *admissionv1.AdmissionRequest) []operation {
+		doc := decoded(r.Object.Raw)
+		before, _ := json.Marshal(doc)
+		edit(r, doc)
+		return members(before, doc)
+	})
+}
+
+// An operation is an operation of a JSON Patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// patching returns a webhook that responds with a patch, if it has operations.
+func patching(group, version, resource string, operations []admissionregistrationv1.OperationType, patch func(*admissionv1.AdmissionRequest) []operation) Subject {
 	return Handler(admissionregistrationv1.MutatingWebhook{
 		Name: resource + ".kinds.example.com", AdmissionReviewVersions: []string{"v1"},
 		SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone),
@@ -37,13 +54,9 @@ func editing(group, version, resource string, operations []admissionregistration
 				http.Error(w, "not a review", http.StatusBadRequest)
 				return
 			}
-			doc := decoded(review.Request.Object.Raw)
-			before, _ := json.Marshal(doc)
-			edit(review.Request, doc)
-			after, _ := json.Marshal(doc)
 			review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
-			if string(before) != string(after) {
-				review.Response.Patch = members(before, doc)
+			if operations := patch(review.Request); len(operations) > 0 {
+				review.Response.Patch, _ = json.Marshal(operations)
 				review.Response.PatchType = ptr.To(admissionv1.PatchTypeJSONPatch)
 			}
 			review.Request = nil
@@ -58,14 +71,9 @@ func decoded(raw []byte) (doc document) {
 }
 
 // members returns a patch that sets the top-level members that changed.
-func members(before []byte, doc document) []byte {
+func members(before []byte, doc document) []operation {
 	var old document
 	_ = json.Unmarshal(before, &old)
-	type operation struct {
-		Op    string `json:"op"`
-		Path  string `json:"path"`
-		Value any    `json:"value"`
-	}
 	var patch []operation
 	for name, value := range doc {
 		a, _ := json.Marshal(old[name])
@@ -74,8 +82,7 @@ func members(before []byte, doc document) []byte {
 			patch = append(patch, operation{"add", "/" + name, value})
 		}
 	}
-	encoded, _ := json.Marshal(patch)
-	return encoded
+	return patch
 }
 
 // at returns the object at a path of members. It creates missing objects.

@@ -3,6 +3,7 @@
 package idempotence
 
 import (
+	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -27,6 +28,44 @@ func TestExceptionsForProblems(t *testing.T) {
 				t.Fatal(err)
 			}
 			wants(t, report, broken)
+		})
+	}
+}
+
+// Exceptions cover a patch that changes nothing only if they cover each path that it names. With the Kubernetes libraries
+// before 0.34, controller-runtime sends such patches, because they encode an unset creationTimestamp as null.
+func TestExceptionsForPatchesThatChangeNothing(t *testing.T) {
+	respond := func(r *admissionv1.AdmissionRequest) []operation {
+		doc := decoded(r.Object.Raw)
+		patch := []operation{{"add", "/metadata/creationTimestamp", nil}}
+		if _, ok := at(doc, "spec", "template")["metadata"]; ok {
+			patch = append(patch, operation{"add", "/spec/template/metadata/creationTimestamp", nil})
+		}
+		if at(doc, "spec")["minReadySeconds"] == nil {
+			patch = append(patch, operation{"add", "/spec/minReadySeconds", 5})
+		}
+		return patch
+	}
+	const own, template = "metadata.creationTimestamp", "spec.template.metadata.creationTimestamp"
+	for _, tc := range []struct {
+		paths  []string
+		broken Law
+	}{
+		{paths: []string{own, template}},
+		{paths: []string{own}, broken: L1},
+		{broken: L1},
+	} {
+		t.Run(strings.Join(tc.paths, " "), func(t *testing.T) {
+			t.Parallel()
+			o := Options{Objects: 4}
+			for _, path := range tc.paths {
+				o.Exceptions = append(o.Exceptions, Exception{Path: path, Reason: "an old library"})
+			}
+			report, err := Run(t.Context(), patching("apps", "v1", "deployments", onCreate, respond), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wants(t, report, tc.broken)
 		})
 	}
 }

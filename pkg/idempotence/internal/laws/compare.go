@@ -5,6 +5,8 @@ package laws
 import (
 	"fmt"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+
 	"github.com/admitkit/admitkit/internal/textutil"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
@@ -23,9 +25,32 @@ func (t *Trial) unchanged(c *Case, before, again *session.Outcome) *Finding {
 		return t.Finding(c, changeMode(changes), "the next call changes the result again: "+summary(changes), before, again)
 	}
 	if again.Patched && len(t.Webhooks) == 1 && tree.Equal(before.After.Doc, again.After.Doc) {
-		return t.Finding(c, NoOpPatch, "the next call changes nothing, but sends a patch: the API server counts that as a change and may call other webhooks again", before, again)
+		return t.noOp(c, "the next call", again, before, again)
 	}
 	return nil
+}
+
+// noOp reports a call whose patch changes nothing, unless exceptions cover each path that the patch names.
+func (t *Trial) noOp(c *Case, call string, out *session.Outcome, shown ...*session.Outcome) *Finding {
+	if t.needing(func() bool { return t.namesExcepted(c.Law, out) }) {
+		return nil
+	}
+	return t.Finding(c, NoOpPatch, call+" changes nothing, but sends a patch: the API server counts that as a change and may call other webhooks again", shown...)
+}
+
+// namesExcepted reports whether exceptions cover the path of each operation of the last patch.
+func (t *Trial) namesExcepted(law Law, out *session.Outcome) bool {
+	operations, err := jsonpatch.DecodePatch(out.Patch)
+	if err != nil || len(operations) == 0 {
+		return false
+	}
+	for _, operation := range operations {
+		pointer, err := operation.Path()
+		if err != nil || !t.excepted(law, tree.At(out.After.Doc, pointer)) {
+			return false
+		}
+	}
+	return true
 }
 
 // failed reports a call without a decision. Faults of the envelope belong to L8, faults of the patch to L10.

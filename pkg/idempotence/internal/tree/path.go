@@ -137,7 +137,35 @@ func Pointer(doc any, p Path) (string, bool) {
 	return b.String(), true
 }
 
-var escape = strings.NewReplacer("~", "~0", "/", "~1")
+// At returns the path of a JSON pointer (RFC 6901) in a document. It is the inverse of Pointer. Where the document has no
+// value, a token becomes a member, also if it is meant as an index.
+func At(doc any, pointer string) Path {
+	var p Path
+	for _, token := range strings.Split(pointer, "/")[1:] {
+		if list, ok := doc.([]any); ok {
+			if i, err := strconv.Atoi(token); err == nil && i >= 0 && i < len(list) {
+				key := identities(p, list)
+				nth := 0
+				for _, before := range key[:i] {
+					if before == key[i] {
+						nth++
+					}
+				}
+				p, doc = p.Element(key[i], nth), list[i]
+				continue
+			}
+		}
+		name := unescape.Replace(token)
+		object, _ := doc.(map[string]any)
+		p, doc = p.Member(name), object[name]
+	}
+	return p
+}
+
+var (
+	escape   = strings.NewReplacer("~", "~0", "/", "~1")
+	unescape = strings.NewReplacer("~1", "/", "~0", "~")
+)
 
 // knownKeys are the fields that identify the elements of a list, by the name of the list. They are the merge keys of the
 // core types (patchMergeKey, listMapKey) other than the name.

@@ -39,6 +39,29 @@ func TestMatchesGlob(t *testing.T) {
 	}
 }
 
+// TestAtInvertsPointer checks that At finds the path of each value of a document from its JSON pointer.
+func TestAtInvertsPointer(t *testing.T) {
+	doc := map[string]any{"metadata": map[string]any{"annotations": map[string]any{"a/b~c": "1"}}, "spec": map[string]any{
+		"containers": []any{map[string]any{"name": "a", "args": []any{"x", "y", "x"}}, map[string]any{"name": "b", "image": "i"}},
+	}}
+	n := 0
+	Leaves(doc, func(p Path, _ any) {
+		pointer, ok := Pointer(doc, p)
+		if got := At(doc, pointer); !ok || got.String() != p.String() {
+			t.Errorf("%s: pointer %q, %v, leads to %s", p, pointer, ok, got)
+		}
+		n++
+	})
+	if n < 7 {
+		t.Errorf("%d values", n)
+	}
+	for pointer, want := range map[string]string{"": "", "/spec/new": "spec.new", "/spec/containers/-": "spec.containers.-", "/spec/containers/7/name": "spec.containers.7.name"} {
+		if got := At(doc, pointer).String(); got != want {
+			t.Errorf("%q leads to %q", pointer, got)
+		}
+	}
+}
+
 // TestGlobAgreesWithRegexp compares random globs and texts with a regular expression.
 func TestGlobAgreesWithRegexp(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
