@@ -177,6 +177,11 @@ func TestFrozen(t *testing.T) {
 `)
 	command(t, dir, "go", "mod", "tidy")
 	command(t, dir, "make", "manifests")
+	out, err := execute(t, dir, "go", "test", ".")
+	if err == nil || !strings.Contains(out, "config/deployment.yaml: set automountServiceAccountToken: true, because") {
+		t.Errorf("Pods without a token: %v\n%s", err, out)
+	}
+	replace(t, filepath.Join(dir, "config/deployment.yaml"), "automountServiceAccountToken: false", "automountServiceAccountToken: true")
 }
 
 // cart is a module with a type whose package name differs from its version.
