@@ -17,6 +17,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -55,7 +56,8 @@ func (o Options) Run(t testing.TB, handler http.Handler, configuration string, s
 	}
 	server := httptest.NewServer(handler)
 	defer server.Close()
-	args := []string{"verify", "--url", server.URL + "/" + strings.TrimPrefix(o.Path, "/"), "--webhook-configuration", configuration}
+	args := []string{"verify", "--url", server.URL + "/" + strings.TrimPrefix(o.Path, "/"), "--webhook-configuration", configuration,
+		"--run-again", "go test -run '" + pattern(t.Name()) + "' ."}
 	for _, sample := range samples {
 		args = append(args, "-f", sample)
 	}
@@ -78,6 +80,15 @@ func (o Options) Run(t testing.TB, handler http.Handler, configuration string, s
 	default:
 		t.Errorf("admitkit verify has no verdict (%v):\n%s", err, text)
 	}
+}
+
+// pattern returns the pattern of -run that selects one test.
+func pattern(test string) string {
+	levels := strings.Split(test, "/")
+	for i, level := range levels {
+		levels[i] = "^" + regexp.QuoteMeta(level) + "$"
+	}
+	return strings.Join(levels, "/")
 }
 
 // tool returns the path of the program.

@@ -109,6 +109,7 @@ func TestRun(t *testing.T) {
 	}{
 		{"a correct webhook", Options{Tool: tool, Path: "/mutate", Args: fast}, handler(addTeam), false, "team.example.com: 6 objects"},
 		{"a webhook that is not idempotent", Options{Tool: tool, Args: fast}, handler(grow), true, "not safe to call again:\n"},
+		{"the line to run again", Options{Tool: tool, Args: fast}, handler(grow), true, "go test -run '^TestRun$/^the_line_to_run_again$' ."},
 		{"a webhook that fails", Options{Tool: tool, Args: fast}, http.NotFoundHandler(), true, "404"},
 		{"no program", Options{Tool: "/nowhere/admitkit"}, handler(addTeam), true, "go install github.com/admitkit/admitkit/cmd/admitkit@latest"},
 		{"a program without the flag", Options{Tool: tool, Args: []string{"--of-tomorrow"}}, handler(addTeam), true, "has no verdict (exit status 2):\n"},

@@ -182,6 +182,7 @@ func verifyFlags(c *cobra.Command, o *verify.Options) {
 	f.Int64Var(&o.Seed, "seed", idempotence.DefaultSeed, "random seed of the generated objects and edits")
 	f.IntVar(&o.Objects, "objects", idempotence.DefaultObjects, "number of objects to generate")
 	f.DurationVar(&o.Budget, "budget", idempotence.DefaultBudget, "time limit of the run; laws without a verdict at its end are inconclusive")
+	f.StringVar(&o.RunAgain, "run-again", "", "line that the report gives to repeat the run, for a program that runs verify (default this command line)")
 	f.BoolVar(&o.Server, "server", false, "require a real API server between two calls")
 	f.BoolVar(&o.InProcess, "in-process", false, "do not use a real API server")
 	f.StringVar(&o.ServerName, "server-name", "", "DNS name to expect in the server's certificate (default the host of the URL)")

@@ -48,6 +48,8 @@ type Options struct {
 	Replay, Store     string
 	// Line is the command line without the flags that differ between runs, such as --seed.
 	Line string
+	// RunAgain is the line that repeats the run, if another program runs verify. The default is Line with the seed.
+	RunAgain string
 }
 
 // A Result is the report of a run and the notes printed during it.

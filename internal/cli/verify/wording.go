@@ -31,9 +31,17 @@ func (r *runner) wording() idempotence.Wording {
 	return idempotence.Wording{
 		Hints: flagHints,
 		RunAgain: func(report *idempotence.Report) string {
+			if r.RunAgain != "" {
+				return r.RunAgain
+			}
 			return fmt.Sprintf("%s --seed %d --objects %d", r.Line, report.Seed, report.MaxObjects)
 		},
-		ReplayCase: func(file string) string { return r.Line + " --replay " + textutil.ShellQuote(file) },
+		ReplayCase: func(file string) string {
+			if r.RunAgain != "" {
+				return r.RunAgain + "   # with the flag --replay " + textutil.ShellQuote(file)
+			}
+			return r.Line + " --replay " + textutil.ShellQuote(file)
+		},
 	}
 }
 
