@@ -41,6 +41,7 @@ const programModule = "example.com/hello"
 
 // imports are the packages that fragments may use, by name.
 var imports = map[string]string{
+	"cmp":                     "cmp",
 	"context":                 "context",
 	"tls":                     "crypto/tls",
 	"json":                    "encoding/json",
@@ -83,6 +84,7 @@ var imports = map[string]string{
 	"types":                   "github.com/onsi/gomega/types",
 	"patch":                   "github.com/admitkit/admitkit/pkg/patch",
 	"review":                  "github.com/admitkit/admitkit/pkg/review",
+	"lint":                    "github.com/admitkit/admitkit/pkg/lint",
 	"program":                 "github.com/admitkit/admitkit/pkg/program",
 	"cache":                   "sigs.k8s.io/controller-runtime/pkg/cache",
 	"webhook":                 "github.com/admitkit/admitkit/pkg/webhook",
