@@ -10,7 +10,7 @@ import (
 )
 
 // TestStartup bounds what each package of this module allocates before main, so that help and completion start
-// quickly. docs/dependencies.md has the measured time.
+// quickly.
 func TestStartup(t *testing.T) {
 	c := exec.Command("admitkit", "--help") // testscript.Main has it on PATH
 	c.Env = append(os.Environ(), "GODEBUG=inittrace=1")
