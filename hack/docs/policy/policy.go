@@ -24,14 +24,7 @@ import (
 )
 
 // Namespaces are the namespaces that the hooks select. The name of a namespace selects its hook.
-var Namespaces = []string{"closed", "open", "wrong", "condition", "badpatch", "raw"}
-
-// Settings is a type that does not fit a ConfigMap with text in data.replicas.
-type Settings struct {
-	Data struct {
-		Replicas int `json:"replicas"`
-	} `json:"data"`
-}
+var Namespaces = []string{"closed", "open", "condition", "badpatch", "raw"}
 
 // Hooks returns the hooks for the transcripts, one for each of Namespaces.
 func Hooks() []*webhook.Hook {
@@ -44,7 +37,6 @@ func Hooks() []*webhook.Hook {
 	return []*webhook.Hook{
 		webhook.Validating(validating("policy.example.com", "closed"), decide),
 		webhook.Validating(open, decide),
-		webhook.Validating(validating("wrong.example.com", "wrong"), func(context.Context, *webhook.Request[Settings]) error { return nil }),
 		webhook.Validating(condition, decide),
 		webhook.Mutating(mutating("badpatch.example.com", "badpatch"), mountNothing),
 		webhook.MutatingRaw(mutating("raw.example.com", "raw"), removeNothing),
@@ -88,9 +80,6 @@ func decide(ctx context.Context, req *webhook.Request[corev1.ConfigMap]) error {
 		return fmt.Errorf("looking for the owner: %w", missing)
 	case "lookup-v":
 		return fmt.Errorf("looking for the owner: %v", missing) //nolint:errorlint // the transcript shows the difference
-	case "panic":
-		var none map[string]string
-		none["a"] = "b" //nolint:staticcheck // the transcript shows a panic
 	case "slow":
 		<-ctx.Done()
 		return ctx.Err()
