@@ -57,7 +57,7 @@ func (g *Generator) Addition(r *rand.Rand, obj map[string]any, at tree.Path) (Ad
 	}
 	f := &filler{build: &build{Generator: g, r: r, density: 0.2}}
 	for range attempts {
-		a, ok := found.make(f, obj)
+		a, ok := found.make(f)
 		if !ok {
 			continue
 		}
@@ -68,21 +68,19 @@ func (g *Generator) Addition(r *rand.Rand, obj map[string]any, at tree.Path) (Ad
 	return Addition{}, false
 }
 
-// A place is a list or a map that an object has, with the Pod and the container around it.
+// A place is a list or a map that an object has.
 type place struct {
-	path           tree.Path
-	node           *node
-	holder         object
-	name           string
-	typ            reflect.Type // of holder
-	pod, container object
-	template       bool
+	path   tree.Path
+	node   *node
+	holder object
+	name   string
+	typ    reflect.Type // of holder
 }
 
 // visit calls f with each place. If to is not nil, it visits only the places on that path.
 func (g *Generator) visit(obj object, to tree.Path, f func(*place)) {
 	w := walker{f, to}
-	w.object(g.Schema.root, obj, place{template: g.Schema.kind == nil || g.Schema.kind.podRules.template})
+	w.object(g.Schema.root, obj, place{})
 }
 
 type walker struct {
@@ -96,12 +94,6 @@ func (w *walker) object(n *node, o object, at place) {
 		return
 	}
 	at.holder, at.typ = o, n.typ
-	switch n.typ {
-	case podSpecType:
-		at.pod = o
-	case containerType:
-		at.container = o
-	}
 	for _, m := range n.fields {
 		if len(at.path) == 0 && m.name == "status" || m.name == "managedFields" {
 			continue
@@ -174,14 +166,10 @@ func (w *walker) offers(p *place, v any) bool {
 }
 
 // make returns an addition to the place that the schema allows.
-func (p *place) make(f *filler, obj object) (Addition, bool) {
+func (p *place) make(f *filler) (Addition, bool) {
 	a := Addition{At: p.path}
 	if add, ok := adders[memberOf{p.typ, p.name}]; ok {
-		s := &scope{build: f.build, meta: object{}, spec: p.pod, rules: rules{template: p.template, volumes: claimTemplates(obj)}}
-		if s.spec == nil {
-			s.spec = obj
-		}
-		a.Name, a.Value, ok = add(&adding{scope: s, c: p.container, m: p.holder})
+		a.Name, a.Value, ok = add(f.build, p.holder)
 		return a, ok
 	}
 	if p.node.sort == mapSort {

@@ -48,37 +48,26 @@ func TestAdditionsAreNewAndDecode(t *testing.T) {
 	}
 }
 
-func TestPlacesOfAPod(t *testing.T) {
-	g := generator(reflect.TypeFor[corev1.Pod]())
-	pod := object{
+func TestPlacesOfAService(t *testing.T) {
+	g := generator(reflect.TypeFor[corev1.Service]())
+	service := object{
 		"metadata": object{"name": "x"},
-		"spec": object{
-			"containers":          []any{object{"name": "app", "resources": object{}, "ports": nil}},
-			"ephemeralContainers": []any{object{"name": "debugger"}},
-			"affinity":            object{"podAffinity": object{}},
-		},
-		"status": object{"conditions": []any{}},
+		"spec":     object{"ports": []any{object{"port": int64(80)}}},
+		"status":   object{"conditions": []any{}},
 	}
 	var got []string
-	for _, p := range g.Places(pod) {
+	for _, p := range g.Places(service) {
 		got = append(got, p.String())
 	}
-	want := strings.Fields(`metadata.annotations metadata.finalizers metadata.labels metadata.ownerReferences
-		spec.affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution
-		spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution
-		spec.containers spec.containers[name=app].args spec.containers[name=app].command
-		spec.containers[name=app].env spec.containers[name=app].envFrom spec.containers[name=app].ports
-		spec.containers[name=app].resources.limits spec.containers[name=app].resources.requests spec.containers[name=app].volumeMounts
-		spec.hostAliases spec.imagePullSecrets spec.initContainers spec.nodeSelector spec.readinessGates spec.tolerations
-		spec.topologySpreadConstraints spec.volumes`)
+	want := strings.Fields("metadata.annotations metadata.finalizers metadata.labels metadata.ownerReferences spec.ports spec.selector")
 	if !slices.Equal(got, want) {
 		t.Errorf("places:\n%q\nwant\n%q", got, want)
 	}
-	if _, ok := g.Addition(source(1), pod, g.Places(pod)[14]); ok {
-		t.Error("a mount, although the pod has no volume")
+	if _, ok := g.Addition(source(1), service, g.Places(service)[4]); ok {
+		t.Error("a second port is added beside a port without a name")
 	}
-	if _, ok := g.Addition(source(1), pod, tree.Path{{Name: "status"}}); ok {
-		t.Error("an addition to no place")
+	if _, ok := g.Addition(source(1), service, tree.Path{{Name: "status"}}); ok {
+		t.Error("status is not a place for an addition, but got one")
 	}
 }
 
@@ -109,65 +98,4 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s: %d %q, want %d %q", tc.at, got, keys, tc.want, tc.keys)
 		}
 	}
-}
-
-func TestUnknownFieldsAreFoundAgain(t *testing.T) {
-	for _, typ := range builtIn {
-		g := generator(typ)
-		inLists := 0
-		for seed := range uint64(300) {
-			r := source(seed)
-			o, _ := g.Object(r, nil)
-			before := clone(o)
-			sown := g.Schema.Unknown(r, o)
-			if typ == builtIn[0] && topOf(o) == "" {
-				t.Fatalf("seed %d: none at the top: %v", seed, sown)
-			}
-			seen, values := map[string]bool{}, map[any]bool{}
-			for _, s := range sown {
-				if v, ok := tree.Get(o, s.Path); !ok || v != s.Value || seen[s.Name()] || values[v] {
-					t.Fatalf("%s, seed %d: %s is %v, not %v", typ, seed, s.Path, v, s.Value)
-				}
-				seen[s.Name()], values[s.Value] = true, true
-				if slices.ContainsFunc(s.Path, func(step tree.Step) bool { return step.Element }) {
-					inLists++
-				}
-			}
-			if n := strip(o); n != len(sown) || n == 0 || !tree.Equal(before, o) {
-				t.Fatalf("%s, seed %d: %d fields sown, %d told\n%s", typ, seed, n, len(sown), tree.Encode(before))
-			}
-		}
-		if inLists == 0 && (typ.Name() == "Pod" || typ.Name() == "Deployment" || typ.Name() == "Service") {
-			t.Errorf("%s: no field in an element of a list", typ)
-		}
-	}
-}
-
-func topOf(o object) string {
-	for name := range o {
-		if strings.HasPrefix(name, unknownPrefix) {
-			return name
-		}
-	}
-	return ""
-}
-
-// strip removes the fields that Unknown added, and counts them.
-func strip(v any) (n int) {
-	switch v := v.(type) {
-	case object:
-		for name, inner := range v {
-			if strings.HasPrefix(name, unknownPrefix) {
-				delete(v, name)
-				n++
-			} else {
-				n += strip(inner)
-			}
-		}
-	case []any:
-		for _, e := range v {
-			n += strip(e)
-		}
-	}
-	return n
 }

@@ -25,17 +25,6 @@ func (s *scope) container(names ...string) object {
 	return object{"name": name, "image": pick(s.build, images...)}
 }
 
-// siblings returns names that resemble the names of existing containers.
-func (s *scope) siblings() []string {
-	names := []string{"stranger", "app", "z"}
-	for _, c := range objects(s.spec, "containers") {
-		if name := textOf(c, "name"); name != "" && len(name) < 40 {
-			names = append(names, name+"-1", name+"-sidecar", name+"2")
-		}
-	}
-	return names
-}
-
 // regular returns the containers that can have probes and ports: all but init containers that end.
 func (s *scope) regular() []object {
 	cs := objects(s.spec, "containers")

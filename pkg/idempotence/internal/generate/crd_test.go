@@ -5,14 +5,10 @@ package generate
 import (
 	"fmt"
 	"os"
-	"reflect"
 	"slices"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
@@ -171,71 +167,6 @@ func TestForCRDSaysWhatIsWrong(t *testing.T) {
 	crd.Spec.Versions[0].Schema = nil
 	if _, err := ForCRD(crd, "v1"); err == nil {
 		t.Error("no schema")
-	}
-}
-
-// A backup is a custom resource with a Go type.
-type backup struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-	Spec              backupSpec `json:"spec"`
-}
-
-type backupSpec struct {
-	Schedule  string                      `json:"schedule"`
-	Policy    corev1.PullPolicy           `json:"policy,omitempty"`
-	Keep      *int32                      `json:"keep,omitempty"`
-	Ratio     float64                     `json:"ratio,omitempty"`
-	Targets   []target                    `json:"targets,omitempty" patchStrategy:"merge" patchMergeKey:"name"`
-	Nested    *backupSpec                 `json:"nested,omitempty"`
-	Template  corev1.PodTemplateSpec      `json:"template"`
-	Resources corev1.ResourceRequirements `json:"resources,omitempty"`
-	Strategy  appsv1.DeploymentStrategy   `json:"strategy,omitempty"`
-	Timeout   metav1.Duration             `json:"timeout,omitempty"`
-	Since     *metav1.Time                `json:"since,omitempty"`
-	Exact     *metav1.MicroTime           `json:"exact,omitempty"`
-	Env       []corev1.EnvVar             `json:"env,omitempty"`
-	Raw       []byte                      `json:"raw,omitempty"`
-}
-
-type target struct {
-	Name   string            `json:"name"`
-	Labels map[string]string `json:"labels,omitempty"`
-}
-
-func TestObjectsOfOtherTypes(t *testing.T) {
-	g := generator(reflect.TypeFor[backup]())
-	seen := map[string]bool{}
-	for seed := range uint64(300) {
-		r := source(seed)
-		o, _ := g.Object(r, nil)
-		decodeStrictly(t, reflect.TypeFor[backup](), o)
-		more, _ := g.Object(r, o)
-		decodeStrictly(t, reflect.TypeFor[backup](), more)
-		for name := range more["spec"].(object) {
-			seen[name] = true
-		}
-		if d := twice(g.Schema, more); d != "" {
-			t.Fatalf("seed %d: stands twice: %s", seed, d)
-		}
-		for _, at := range g.Places(o) {
-			if a, ok := g.Addition(r, o, at); ok {
-				with, _ := a.Apply(o)
-				decodeStrictly(t, reflect.TypeFor[backup](), with)
-			}
-			if r.IntN(10) == 0 {
-				break
-			}
-		}
-		sown := g.Schema.Unknown(r, o)
-		if len(sown) < 3 { // at the top, in spec, and in template.spec
-			t.Fatalf("seed %d: %v", seed, sown)
-		}
-	}
-	for _, m := range g.Schema.root.member("spec").fields {
-		if !seen[m.name] && m.name != "strategy" {
-			t.Errorf("no object has %s", m.name)
-		}
 	}
 }
 

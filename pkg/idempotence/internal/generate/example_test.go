@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// A sample, a volume of another party, and fields that no type knows.
+// A sample, and a label of another party.
 func Example() {
 	g := &generate.Generator{Schema: generate.ForType(reflect.TypeFor[corev1.Pod]())}
 	r := rand.New(rand.NewPCG(7, 0))
@@ -23,16 +23,15 @@ func Example() {
 	})
 	fmt.Println(len(traits) > 0)
 
-	volumes := tree.Path{{Name: "spec"}, {Name: "volumes"}}
-	if volume, ok := g.Addition(r, pod, volumes); ok {
-		pod, _ = volume.Apply(pod)
+	labels := tree.Path{{Name: "metadata"}, {Name: "labels"}}
+	if label, ok := g.Addition(r, pod, labels); ok {
+		pod, _ = label.Apply(pod)
 	}
-	fmt.Println(g.Schema.Keys(volumes))
-
-	sown := g.Schema.Unknown(r, pod)
-	fmt.Println(len(sown) >= 2, tree.Has(pod, sown[0].Path))
+	found, _ := tree.Get(pod, labels)
+	fmt.Println(len(found.(map[string]any)) > 1)
+	fmt.Println(g.Schema.Keys(tree.Path{{Name: "spec"}, {Name: "volumes"}}))
 	// Output:
 	// true
+	// true
 	// 3 [name]
-	// true true
 }

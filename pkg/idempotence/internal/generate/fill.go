@@ -3,12 +3,8 @@
 package generate
 
 import (
-	"reflect"
 	"slices"
 	"strconv"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
@@ -28,8 +24,7 @@ const (
 	deep = 8
 )
 
-// A filler fills an object by its schema. Its build generates values of types whose valid values the schema does not
-// describe.
+// A filler fills a custom resource by its schema.
 type filler struct {
 	*build
 	filling float64 // probability of an optional member at the top of a custom resource
@@ -52,10 +47,6 @@ func (f *filler) fillMembers(n *node, o object, depth int) bool {
 	if n == nil {
 		return true
 	}
-	if n.typ == reflect.TypeFor[corev1.PodTemplateSpec]() {
-		f.podIn(o, forever)
-		return true
-	}
 	needed := f.needed(n, o)
 	for i := range n.fields {
 		m := n.fields[(i+f.turn)%len(n.fields)] // if the number of members is limited, each turn starts at a different one
@@ -67,7 +58,7 @@ func (f *filler) fillMembers(n *node, o object, depth int) bool {
 			continue
 		}
 		if !m.required && !slices.Contains(needed, m.name) {
-			if isBuiltIn(n.typ) || depth > deep || f.without(n, o, m.name) || !f.may(traitOptional, f.optional(depth)) {
+			if depth > deep || f.without(n, o, m.name) || !f.may(traitOptional, f.optional(depth)) {
 				continue
 			}
 		}
@@ -89,7 +80,7 @@ func (f *filler) fillMore(n *node, v any, depth int) {
 	}
 	switch v := v.(type) {
 	case object:
-		if n.sort == objectSort && (!isBuiltIn(n.typ) || n.typ == reflect.TypeFor[corev1.PodTemplateSpec]()) {
+		if n.sort == objectSort {
 			f.fillMembers(n, v, depth)
 		}
 	case []any:
@@ -101,9 +92,6 @@ func (f *filler) fillMore(n *node, v any, depth int) {
 
 // fill generates a value. It returns false if it finds no valid one.
 func (f *filler) fill(n *node, depth int) (any, bool) {
-	if expert, ok := experts[n.typ]; ok {
-		return expert(f.build), true
-	}
 	switch {
 	case n.nullable && !f.full && f.may(traitNull, 0.1):
 		return nil, true
@@ -181,72 +169,4 @@ func (n *node) holds(list []any, element any) bool {
 	}
 	id := n.identity(element)
 	return slices.ContainsFunc(list, func(e any) bool { return n.identity(e) == id })
-}
-
-// experts generate values of core types in custom resources. The tags of these types do not describe which values
-// are valid.
-var experts = map[reflect.Type]func(*build) any{
-	reflect.TypeFor[corev1.PodTemplateSpec](): func(b *build) any {
-		o := object{"metadata": object{}, "spec": object{}}
-		b.podIn(o, forever)
-		return o
-	},
-	reflect.TypeFor[corev1.PodSpec](): func(b *build) any {
-		o := object{"metadata": object{}, "spec": object{}}
-		b.podIn(o, forever)
-		return o["spec"]
-	},
-	reflect.TypeFor[corev1.Container](): func(b *build) any {
-		s := b.nowhere()
-		c := s.container(words...)
-		s.settings(c, func(c object) { envs(s, c) }, func(c object) { ports(s, c) }, func(c object) { b.resources(c, true, true, oddSizes) })
-		return c
-	},
-	reflect.TypeFor[corev1.Volume]():        func(b *build) any { return b.nowhere().volume(volumeNames...) },
-	reflect.TypeFor[corev1.VolumeSource]():  func(b *build) any { return object{"emptyDir": emptyDir(b.nowhere())} },
-	reflect.TypeFor[corev1.VolumeMount]():   func(b *build) any { return object{"name": "data", "mountPath": pick(b, mountPaths...)} },
-	reflect.TypeFor[corev1.EnvVar]():        func(b *build) any { return b.env(pick(b, envNames...)) },
-	reflect.TypeFor[corev1.EnvFromSource](): func(b *build) any { return b.envSource() },
-	reflect.TypeFor[corev1.EnvVarSource]():  func(b *build) any { return b.valueFrom() },
-	reflect.TypeFor[corev1.ContainerPort](): func(b *build) any { return b.nowhere().port(object{}) },
-	reflect.TypeFor[corev1.ServicePort]():   func(b *build) any { return b.servicePort(object{}) },
-	reflect.TypeFor[corev1.Toleration]():    func(b *build) any { return b.toleration() },
-	reflect.TypeFor[corev1.Probe]():         func(b *build) any { return pick(b, httpProbe, tcpProbe, execProbe, grpcProbe)(b.nowhere()) },
-	reflect.TypeFor[corev1.HostAlias]():     func(b *build) any { a, _ := b.nowhere().hostAlias(); return a },
-	reflect.TypeFor[corev1.Affinity](): func(b *build) any {
-		s := b.nowhere()
-		nodeAffinity(s)
-		return s.spec["affinity"]
-	},
-	reflect.TypeFor[corev1.TopologySpreadConstraint](): func(b *build) any { c, _ := b.nowhere().spread(); return c },
-	reflect.TypeFor[corev1.ResourceRequirements](): func(b *build) any {
-		c := object{}
-		b.resources(c, b.chance(0.8), b.chance(0.8), oddSizes)
-		return c["resources"]
-	},
-	reflect.TypeFor[corev1.PodSecurityContext](): func(b *build) any {
-		s := b.nowhere()
-		podSecurity(s)
-		return s.spec["securityContext"]
-	},
-	reflect.TypeFor[corev1.SecurityContext](): func(b *build) any {
-		c := object{}
-		containerSecurity(b.nowhere(), c)
-		return c["securityContext"]
-	},
-	reflect.TypeFor[corev1.PersistentVolumeClaimSpec](): func(b *build) any { return claimSpec(b) },
-	reflect.TypeFor[corev1.LocalObjectReference]():      func(b *build) any { return object{"name": pick(b, words...)} },
-	reflect.TypeFor[corev1.SecretKeySelector]():         func(b *build) any { return object{"name": pick(b, words...), "key": "token"} },
-	reflect.TypeFor[corev1.ConfigMapKeySelector]():      func(b *build) any { return object{"name": pick(b, words...), "key": "config"} },
-	reflect.TypeFor[metav1.LabelSelector]():             func(b *build) any { return b.selector() },
-	reflect.TypeFor[metav1.ObjectMeta](): func(b *build) any {
-		s := b.nowhere()
-		s.run(templateMetaTraits)
-		return s.meta
-	},
-}
-
-// nowhere returns the scope of an empty Pod.
-func (b *build) nowhere() *scope {
-	return &scope{build: b, meta: object{}, spec: object{}, rules: forever}
 }

@@ -86,7 +86,7 @@ func (f *filler) object(sample object) object {
 	case s.kind != nil:
 		whole.run(s.kind.traits)
 		f.pod(whole)
-	case !s.foreign:
+	case s.check != nil:
 		f.fillMembers(s.root, obj, 0)
 	}
 	return obj
@@ -153,7 +153,7 @@ func (g *Generator) Traits() []string {
 		if k.podRules.template {
 			collect(templateMetaTraits)
 		}
-	} else if !g.Schema.foreign {
+	} else if g.Schema.check != nil {
 		for _, name := range fillTraits {
 			names[name] = true
 		}

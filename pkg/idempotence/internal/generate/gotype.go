@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,8 +17,7 @@ import (
 	"github.com/admitkit/admitkit/internal/shape"
 )
 
-// ForType returns the schema of a struct type, or of a pointer to one. The schema has only what the tags say. For a custom resource whose
-// definition has enums, limits or patterns, use [ForCRD].
+// ForType returns the schema of a built-in struct type, or of a pointer to one. The schema has only what the tags say.
 func ForType(t reflect.Type) *Schema {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -29,7 +27,6 @@ func ForType(t reflect.Type) *Schema {
 	if o, ok := reflect.New(t).Interface().(runtime.Object); ok {
 		if gvks, _, err := scheme.Scheme.ObjectKinds(o); err == nil {
 			s.GVK = gvks[0]
-			s.foreign = s.kind == nil
 		}
 	}
 	s.Cluster = s.kind != nil && s.kind.rules.cluster
@@ -54,7 +51,7 @@ func (c typeCompiler) node(s *shape.Shape) *node {
 	if n, ok := c[s]; ok {
 		return n
 	}
-	n := &node{typ: s.Type, sort: sortOf(s), enum: enums[s.Type]}
+	n := &node{typ: s.Type, sort: sortOf(s)}
 	c[s] = n
 	switch s.Kind {
 	case shape.Struct:
@@ -63,9 +60,6 @@ func (c typeCompiler) node(s *shape.Shape) *node {
 		n.elem, n.collection = c.node(s.Elem), Map
 	case shape.List:
 		n.elem, n.collection = c.node(s.Elem), Atomic
-	case shape.Uint:
-		zero := 0.0
-		n.limits = &limits{minimum: &zero}
 	}
 	return n
 }
@@ -78,7 +72,7 @@ func (c typeCompiler) fields(n *node, s *shape.Shape) {
 			inner = c.list(s, f, inner)
 		}
 		if inner.sort == textSort && f.Name == "protocol" && isBuiltIn(s.Type) {
-			inner = &node{sort: textSort, typ: inner.typ, enum: inner.enum, standard: "TCP"}
+			inner = &node{sort: textSort, standard: "TCP"}
 		}
 		n.fields = append(n.fields, member{f.Name, inner, !f.OmitEmpty && !f.OmitZero})
 	}
@@ -100,38 +94,17 @@ func (c typeCompiler) list(s *shape.Shape, f *shape.Field, n *node) *node {
 	return &twin
 }
 
+// sortOf returns the sort of a Go type, as far as the identity of list elements depends on it.
 func sortOf(s *shape.Shape) sort {
 	switch s.Kind {
-	case shape.Bool:
-		return booleanSort
-	case shape.Int, shape.Uint:
-		return integerSort
-	case shape.Float:
-		return numberSort
 	case shape.String:
 		return textSort
-	case shape.Bytes:
-		return bytesSort
 	case shape.Struct:
 		return objectSort
 	case shape.Map:
 		return mapSort
 	case shape.List:
 		return listSort
-	case shape.Time:
-		return timeSort
-	case shape.Quantity:
-		return quantitySort
-	case shape.IntOrString:
-		return intOrStringSort
-	}
-	switch s.Type {
-	case reflect.TypeFor[metav1.MicroTime]():
-		return microTimeSort
-	case reflect.TypeFor[metav1.Duration]():
-		return durationSort
-	case reflect.TypeFor[time.Time]():
-		return timeSort
 	}
 	return anySort
 }
@@ -154,23 +127,4 @@ var listKeys = map[listField][]string{
 	{reflect.TypeFor[corev1.PodStatus](), "ephemeralContainerStatuses"}: {"name"},
 	{reflect.TypeFor[appsv1.DeploymentStatus](), "conditions"}:          {"type"},
 	{reflect.TypeFor[appsv1.StatefulSetStatus](), "conditions"}:         {"type"},
-}
-
-// enums has the values of core types that custom resources can also use.
-var enums = map[reflect.Type][]any{
-	reflect.TypeFor[corev1.PullPolicy]():                    texts("Always", "Never", "IfNotPresent"),
-	reflect.TypeFor[corev1.RestartPolicy]():                 texts("Always", "OnFailure", "Never"),
-	reflect.TypeFor[corev1.DNSPolicy]():                     texts("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"),
-	reflect.TypeFor[corev1.Protocol]():                      texts("TCP", "UDP", "SCTP"),
-	reflect.TypeFor[corev1.URIScheme]():                     texts("HTTP", "HTTPS"),
-	reflect.TypeFor[corev1.TaintEffect]():                   texts("NoSchedule", "PreferNoSchedule", "NoExecute"),
-	reflect.TypeFor[corev1.TolerationOperator]():            texts("Exists", "Equal"),
-	reflect.TypeFor[corev1.ServiceType]():                   texts("ClusterIP", "NodePort", "LoadBalancer"),
-	reflect.TypeFor[corev1.ServiceAffinity]():               texts("None", "ClientIP"),
-	reflect.TypeFor[corev1.PersistentVolumeAccessMode]():    texts("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany"),
-	reflect.TypeFor[corev1.UnsatisfiableConstraintAction](): texts("DoNotSchedule", "ScheduleAnyway"),
-	reflect.TypeFor[metav1.LabelSelectorOperator]():         texts("In", "NotIn", "Exists", "DoesNotExist"),
-	reflect.TypeFor[corev1.NodeSelectorOperator]():          texts("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"),
-	reflect.TypeFor[metav1.ConditionStatus]():               texts("True", "False", "Unknown"),
-	reflect.TypeFor[corev1.PreemptionPolicy]():              texts("PreemptLowerPriority", "Never"),
 }

@@ -61,15 +61,3 @@ func device(s *scope, c object) bool {
 	}
 	return true
 }
-
-// freshResource returns a resource that is in neither limits nor requests, so that another party can add it to either.
-func (b *build) freshResource(r object) (string, any, bool) {
-	limits, _ := r["limits"].(object)
-	requests, _ := r["requests"].(object)
-	for _, name := range []string{"ephemeral-storage", "memory", "cpu"} {
-		if limits[name] == nil && requests[name] == nil {
-			return name, pick(b, oddSizes[name].high...), true
-		}
-	}
-	return "", nil, false
-}

@@ -3,7 +3,6 @@
 package generate
 
 import (
-	"encoding/base64"
 	"math"
 	"regexp"
 	"strings"
@@ -115,18 +114,8 @@ func (f *filler) scalar(n *node) (any, bool) {
 		return f.integer(n)
 	case numberSort:
 		return f.decimal(n)
-	case bytesSort:
-		return base64.StdEncoding.EncodeToString([]byte(pick(f.build, "", "a", "\x00\xff\xfe"))), true
-	case quantitySort:
-		return pick[any](f.build, "1.5Gi", "0.1", "1e3", "1000m", int64(2)), true
 	case intOrStringSort:
 		return f.intOrString(n)
-	case timeSort:
-		return pick(f.build, "2026-01-02T03:04:05Z", "1999-12-31T23:59:59Z"), true
-	case microTimeSort:
-		return "2026-01-02T03:04:05.000006Z", true
-	case durationSort:
-		return pick(f.build, "5m0s", "1h30m0s", "0s"), true
 	case textSort:
 		return f.text(n)
 	}

@@ -14,18 +14,15 @@ import (
 // A Schema describes the valid documents of a kind. Only its exported fields can be changed. It is safe for
 // concurrent use while they are not changed.
 type Schema struct {
-	// GVK is written into objects that are generated without a sample. ForType sets it for built-in types,
-	// and ForCRD sets it. Set it for other types.
+	// GVK is written into objects that are generated without a sample.
 	GVK schema.GroupVersionKind
 	// Cluster is set for cluster-scoped kinds.
 	Cluster bool
 
 	root *node
 	kind *kind // the rules of a built-in type; nil if the package has none
-	// foreign is set for a built-in type without rules. Its objects are not filled, because the package does
-	// not know which values are valid.
-	foreign bool
-	// check returns the validation errors of the API server. Nil for Go types.
+	// check returns the validation errors of the API server for a custom resource. It is nil for a Go type, whose objects
+	// are not filled, because its tags do not say which values are valid.
 	check func(obj object) field.ErrorList
 }
 
@@ -41,12 +38,7 @@ const (
 	integerSort
 	numberSort
 	booleanSort
-	bytesSort
-	quantitySort
 	intOrStringSort
-	timeSort
-	microTimeSort
-	durationSort
 )
 
 // A node describes the valid values at one place of a document. The nodes of recursive types are circular.
