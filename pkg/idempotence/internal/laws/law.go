@@ -22,6 +22,3 @@ const (
 	L11 Law = "L11"
 	L12 Law = "L12"
 )
-
-// All lists the laws in order.
-var All = []Law{L1, L2, L3, L4a, L4b, L5, L6, L7, L8, L9, L10, L11, L12}

@@ -108,50 +108,14 @@ func indexOf(list []any, s Step, at Path) int {
 	return -1
 }
 
-// Pointer returns the JSON pointer (RFC 6901) of a path in a document that has it.
-func Pointer(doc any, p Path) (string, bool) {
-	var b strings.Builder
-	for i, s := range p {
-		b.WriteByte('/')
-		if s.Element {
-			list, ok := doc.([]any)
-			if !ok {
-				return "", false
-			}
-			at := indexOf(list, s, p[:i])
-			if at < 0 {
-				return "", false
-			}
-			b.WriteString(strconv.Itoa(at))
-			doc = list[at]
-			continue
-		}
-		object, _ := doc.(map[string]any)
-		value, ok := object[s.Name]
-		if !ok {
-			return "", false
-		}
-		b.WriteString(escape.Replace(s.Name))
-		doc = value
-	}
-	return b.String(), true
-}
-
-// At returns the path of a JSON pointer (RFC 6901) in a document. It is the inverse of Pointer. Where the document has no
-// value, a token becomes a member, also if it is meant as an index.
+// At returns the path of a JSON pointer (RFC 6901) in a document. Where the document has no value, a token becomes a
+// member, also if it is meant as an index.
 func At(doc any, pointer string) Path {
 	var p Path
 	for _, token := range strings.Split(pointer, "/")[1:] {
 		if list, ok := doc.([]any); ok {
 			if i, err := strconv.Atoi(token); err == nil && i >= 0 && i < len(list) {
-				key := identities(p, list)
-				nth := 0
-				for _, before := range key[:i] {
-					if before == key[i] {
-						nth++
-					}
-				}
-				p, doc = p.Element(key[i], nth), list[i]
+				p, doc = append(slices.Clip(p), steps(p, list)[i]), list[i]
 				continue
 			}
 		}
@@ -162,10 +126,7 @@ func At(doc any, pointer string) Path {
 	return p
 }
 
-var (
-	escape   = strings.NewReplacer("~", "~0", "/", "~1")
-	unescape = strings.NewReplacer("~1", "/", "~0", "~")
-)
+var unescape = strings.NewReplacer("~1", "/", "~0", "~")
 
 // knownKeys are the fields that identify the elements of a list, by the name of the list. They are the merge keys of the
 // core types (patchMergeKey, listMapKey) other than the name.

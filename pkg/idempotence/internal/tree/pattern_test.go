@@ -39,25 +39,25 @@ func TestMatchesGlob(t *testing.T) {
 	}
 }
 
-// TestAtInvertsPointer checks that At finds the path of each value of a document from its JSON pointer.
-func TestAtInvertsPointer(t *testing.T) {
+func TestAt(t *testing.T) {
 	doc := map[string]any{"metadata": map[string]any{"annotations": map[string]any{"a/b~c": "1"}}, "spec": map[string]any{
 		"containers": []any{map[string]any{"name": "a", "args": []any{"x", "y", "x"}}, map[string]any{"name": "b", "image": "i"}},
 	}}
-	n := 0
-	Leaves(doc, func(p Path, _ any) {
-		pointer, ok := Pointer(doc, p)
-		if got := At(doc, pointer); !ok || got.String() != p.String() {
-			t.Errorf("%s: pointer %q, %v, leads to %s", p, pointer, ok, got)
+	for pointer, want := range map[string]string{
+		"/metadata/annotations/a~1b~0c": "metadata.annotations[a/b~c]",
+		"/spec/containers/0/name":       "spec.containers[name=a].name",
+		"/spec/containers/0/args/0":     `spec.containers[name=a].args["x"]`,
+		"/spec/containers/0/args/1":     `spec.containers[name=a].args["y"]`,
+		"/spec/containers/0/args/2":     `spec.containers[name=a].args["x"#2]`,
+		"/spec/containers/1/image":      "spec.containers[name=b].image",
+		"":                              "", "/spec/new": "spec.new", "/spec/containers/-": "spec.containers.-", "/spec/containers/7/name": "spec.containers.7.name",
+	} {
+		path := At(doc, pointer)
+		if got := path.String(); got != want {
+			t.Errorf("%q leads to %q, not to %q", pointer, got, want)
 		}
-		n++
-	})
-	if n < 7 {
-		t.Errorf("%d values", n)
-	}
-	for pointer, want := range map[string]string{"": "", "/spec/new": "spec.new", "/spec/containers/-": "spec.containers.-", "/spec/containers/7/name": "spec.containers.7.name"} {
-		if got := At(doc, pointer).String(); got != want {
-			t.Errorf("%q leads to %q", pointer, got)
+		if exists := !strings.HasSuffix(pointer, "new") && !strings.Contains(pointer, "-") && !strings.Contains(pointer, "7"); Has(doc, path) != exists {
+			t.Errorf("%s: the document has it: %v", path, !exists)
 		}
 	}
 }

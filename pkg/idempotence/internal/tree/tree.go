@@ -14,7 +14,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/admitkit/admitkit/internal/decode"
 )
@@ -128,38 +127,6 @@ func Equal(a, b any) bool {
 		return false
 	}
 	return a == b
-}
-
-// Alike reports whether two documents are equal up to the order of list elements.
-func Alike(a, b any) bool { return Equal(Sorted(a), Sorted(b)) }
-
-// Sorted returns the document with the elements of each list in the order of their text.
-func Sorted(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		c := make(map[string]any, len(v))
-		for name, value := range v {
-			c[name] = Sorted(value)
-		}
-		return c
-	case []any:
-		type element struct {
-			text  string
-			value any
-		}
-		elements := make([]element, len(v))
-		for i := range v {
-			value := Sorted(v[i])
-			elements[i] = element{string(Encode(value)), value}
-		}
-		slices.SortStableFunc(elements, func(a, b element) int { return strings.Compare(a.text, b.text) })
-		c := make([]any, len(v))
-		for i := range elements {
-			c[i] = elements[i].value
-		}
-		return c
-	}
-	return v
 }
 
 // Size returns the number of values in a document.
