@@ -170,15 +170,6 @@ func objectsAt(doc tree, names ...string) []tree {
 	return out
 }
 
-// appContainers returns the regular containers.
-func appContainers(p *corev1.Pod) []*corev1.Container {
-	var all []*corev1.Container
-	for i := range p.Spec.Containers {
-		all = append(all, &p.Spec.Containers[i])
-	}
-	return all
-}
-
 func simplePod(annotations map[string]string) *corev1.Pod {
 	return samplePod(annotations, corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}})
 }

@@ -46,15 +46,14 @@ func correctCustomResources() []Case {
 }
 
 // widgetDefaults sets scalar fields that are missing.
-func widgetDefaults(_ *review.Request, doc tree) error {
+var widgetDefaults = changes(func(doc tree) {
 	spec := at(doc, "spec")
 	for name, value := range (tree{"retries": 3, "mode": "Safe", "options": "-default"}) {
 		if _, ok := spec[name]; !ok {
 			spec[name] = value
 		}
 	}
-	return nil
-}
+})
 
 // tracedSteps adds an argument to each step that lacks it. It adds the list of arguments only where the list is
 // missing.
@@ -127,17 +126,16 @@ func sampleGateway() *unstructured.Unstructured {
 }
 
 // secureGateway appends a listener unless one has its name.
-func secureGateway(_ *review.Request, doc tree) error {
+var secureGateway = changes(func(doc tree) {
 	spec := at(doc, "spec")
 	for _, l := range objectsAt(doc, "spec", "listeners") {
 		if l["name"] == "https" {
-			return nil
+			return
 		}
 	}
 	list, _ := spec["listeners"].([]any)
 	spec["listeners"] = append(list, tree{"name": "https", "port": 443, "tls": tree{"mode": "Terminate"}})
-	return nil
-}
+})
 
 // A gateway has only the fields that the webhook needs.
 type gateway struct {
@@ -155,7 +153,7 @@ type gateway struct {
 }
 
 // gatewayTimeouts sets missing timeouts through a type that lacks most fields. Those fields stay.
-func gatewayTimeouts(_ *review.Request, g *gateway) error {
+var gatewayTimeouts = changes(func(g *gateway) {
 	for i := range g.Spec.Routes {
 		route := &g.Spec.Routes[i]
 		if route.Timeout == nil {
@@ -165,8 +163,7 @@ func gatewayTimeouts(_ *review.Request, g *gateway) error {
 			setKey(&route.Match.Headers, "x-gateway", "front")
 		}
 	}
-	return nil
-}
+})
 
 // registersOutside returns a case that writes each Service to an external registry, except in dry
 // runs.

@@ -41,24 +41,21 @@ func correctDefaulters() []Case {
 
 // mirrored adds the mirror to images without a registry. The mirror's own name has a dot, so a second
 // call skips it.
-func mirrored(_ *review.Request, p *corev1.Pod) error {
-	for _, c := range everyContainer(p) {
-		host, _, found := strings.Cut(c.Image, "/")
-		if found && (strings.ContainsAny(host, ".:") || host == "localhost") || c.Image == "" {
-			continue
-		}
-		if !found {
-			c.Image = "library/" + c.Image
-		}
-		c.Image = mirror + c.Image
+var mirrored = changesContainers(func(c *corev1.Container) {
+	host, _, found := strings.Cut(c.Image, "/")
+	if found && (strings.ContainsAny(host, ".:") || host == "localhost") || c.Image == "" {
+		return
 	}
-	return nil
-}
+	if !found {
+		c.Image = "library/" + c.Image
+	}
+	c.Image = mirror + c.Image
+})
 
 // restricted sets security fields that are nil, where the API server accepts the new value.
-func restricted(_ *review.Request, p *corev1.Pod) error {
+var restricted = changes(func(p *corev1.Pod) {
 	if isWindows(p) {
-		return nil
+		return
 	}
 	if p.Spec.SecurityContext == nil {
 		p.Spec.SecurityContext = &corev1.PodSecurityContext{}
@@ -74,8 +71,7 @@ func restricted(_ *review.Request, p *corev1.Pod) error {
 			s.AllowPrivilegeEscalation = ptr.To(false)
 		}
 	}
-	return nil
-}
+})
 
 // escalates reports whether the API server requires that privilege escalation stays allowed.
 func escalates(s *corev1.SecurityContext) bool {
@@ -85,21 +81,15 @@ func escalates(s *corev1.SecurityContext) bool {
 }
 
 // dropsAll drops all capabilities, but not on Windows, where the API server rejects this.
-func dropsAll(_ *review.Request, p *corev1.Pod) error {
-	if isWindows(p) {
-		return nil
+var dropsAll = unless(isWindows, changesContainers(func(c *corev1.Container) {
+	s := securityOf(c)
+	if s.Capabilities == nil {
+		s.Capabilities = &corev1.Capabilities{}
 	}
-	for _, c := range everyContainer(p) {
-		s := securityOf(c)
-		if s.Capabilities == nil {
-			s.Capabilities = &corev1.Capabilities{}
-		}
-		if drop := &s.Capabilities.Drop; !slices.ContainsFunc(*drop, func(c corev1.Capability) bool { return strings.EqualFold(string(c), "ALL") }) {
-			*drop = append(*drop, "ALL")
-		}
+	if drop := &s.Capabilities.Drop; !slices.ContainsFunc(*drop, func(c corev1.Capability) bool { return strings.EqualFold(string(c), "ALL") }) {
+		*drop = append(*drop, "ALL")
 	}
-	return nil
-}
+}))
 
 const accelerator = "example.com/gpu"
 
@@ -119,20 +109,18 @@ func ensureToleration(p *corev1.Pod, want corev1.Toleration) {
 }
 
 // acceleratorTolerated adds a toleration to Pods that have an accelerator.
-func acceleratorTolerated(_ *review.Request, p *corev1.Pod) error {
+var acceleratorTolerated = changes(func(p *corev1.Pod) {
 	for _, c := range everyContainer(p) {
 		if n, ok := c.Resources.Limits[accelerator]; ok && !n.IsZero() {
 			ensureToleration(p, corev1.Toleration{Key: accelerator, Operator: corev1.TolerationOpExists})
 		}
 	}
-	return nil
-}
+})
 
 // spotTolerated adds a toleration. Unlike most fields of a Pod, tolerations can be added in updates.
-func spotTolerated(_ *review.Request, p *corev1.Pod) error {
+var spotTolerated = changes(func(p *corev1.Pod) {
 	ensureToleration(p, corev1.Toleration{Key: "example.com/spot", Operator: corev1.TolerationOpEqual, Value: "true", Effect: corev1.TaintEffectNoSchedule})
-	return nil
-}
+})
 
 // spreadOverZones adds a label and a spread constraint that selects by another label.
 func spreadOverZones(r *review.Request, p *corev1.Pod) error {
@@ -141,7 +129,7 @@ func spreadOverZones(r *review.Request, p *corev1.Pod) error {
 }
 
 // prefersPool adds a preferred node affinity term unless the Pod has an equal one.
-func prefersPool(_ *review.Request, p *corev1.Pod) error {
+var prefersPool = changes(func(p *corev1.Pod) {
 	want := corev1.PreferredSchedulingTerm{Weight: 10, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
 		{Key: "example.com/pool", Operator: corev1.NodeSelectorOpIn, Values: []string{"general"}},
 	}}}
@@ -155,8 +143,7 @@ func prefersPool(_ *review.Request, p *corev1.Pod) error {
 	if !slices.ContainsFunc(*terms, func(t corev1.PreferredSchedulingTerm) bool { return equality.Semantic.DeepEqual(t, want) }) {
 		*terms = append(*terms, want)
 	}
-	return nil
-}
+})
 
 // onPlainPods adds a match condition, so the API server calls the webhook only for Pods without a
 // priority class.
@@ -176,45 +163,37 @@ func priorityDefault(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 }
 
 // sandboxed sets the runtime class of Pods with a certain label, if it is nil.
-func sandboxed(_ *review.Request, p *corev1.Pod) error {
+var sandboxed = changes(func(p *corev1.Pod) {
 	if p.Labels["example.com/trust"] == "none" && p.Spec.RuntimeClassName == nil {
 		p.Spec.RuntimeClassName = ptr.To("sandboxed")
 	}
-	return nil
-}
+})
 
 // setsNdots adds a DNS option unless the Pod sets that option.
-func setsNdots(_ *review.Request, p *corev1.Pod) error {
+var setsNdots = changes(func(p *corev1.Pod) {
 	if p.Spec.DNSConfig == nil {
 		p.Spec.DNSConfig = &corev1.PodDNSConfig{}
 	}
 	if !slices.ContainsFunc(p.Spec.DNSConfig.Options, func(o corev1.PodDNSConfigOption) bool { return o.Name == "ndots" }) {
 		p.Spec.DNSConfig.Options = append(p.Spec.DNSConfig.Options, corev1.PodDNSConfigOption{Name: "ndots", Value: ptr.To("2")})
 	}
-	return nil
-}
+})
 
 // requestsFromLimits sets each CPU request to half of the limit. The limit does not change, so neither
 // does the result.
-func requestsFromLimits(_ *review.Request, p *corev1.Pod) error {
-	if p.Spec.Resources != nil {
-		return nil
+var requestsFromLimits = unless(func(p *corev1.Pod) bool { return p.Spec.Resources != nil }, changesContainers(func(c *corev1.Container) {
+	limit, ok := c.Resources.Limits[corev1.ResourceCPU]
+	if !ok || limit.Value() > 1000 || limit.MilliValue() < 2 {
+		return
 	}
-	for _, c := range everyContainer(p) {
-		limit, ok := c.Resources.Limits[corev1.ResourceCPU]
-		if !ok || limit.Value() > 1000 || limit.MilliValue() < 2 {
-			continue
-		}
-		if c.Resources.Requests == nil {
-			c.Resources.Requests = corev1.ResourceList{}
-		}
-		c.Resources.Requests[corev1.ResourceCPU] = *resource.NewMilliQuantity(limit.MilliValue()/2, resource.DecimalSI)
+	if c.Resources.Requests == nil {
+		c.Resources.Requests = corev1.ResourceList{}
 	}
-	return nil
-}
+	c.Resources.Requests[corev1.ResourceCPU] = *resource.NewMilliQuantity(limit.MilliValue()/2, resource.DecimalSI)
+}))
 
 // hostAliased adds a host name to an existing alias for its address, or adds the alias.
-func hostAliased(_ *review.Request, doc tree) error {
+var hostAliased = changes(func(doc tree) {
 	const ip, name = "192.0.2.10", "registry.internal"
 	spec := at(doc, "spec")
 	aliases, _ := spec["hostAliases"].([]any)
@@ -226,32 +205,27 @@ func hostAliased(_ *review.Request, doc tree) error {
 		if !slices.Contains(names, any(name)) {
 			a["hostnames"] = append(names, name)
 		}
-		return nil
+		return
 	}
 	spec["hostAliases"] = append(aliases, tree{"ip": ip, "hostnames": []any{name}})
-	return nil
-}
+})
 
 // gated adds a scheduling gate, but not to Pods that have a node, for which the API server rejects
 // gates.
-func gated(_ *review.Request, p *corev1.Pod) error {
+var gated = changes(func(p *corev1.Pod) {
 	own := corev1.PodSchedulingGate{Name: "example.com/quota"}
 	if p.Spec.NodeName == "" && !slices.Contains(p.Spec.SchedulingGates, own) {
 		p.Spec.SchedulingGates = append(p.Spec.SchedulingGates, own)
 	}
-	return nil
-}
+})
 
 // nodeEnv adds variables with the name and the address of the node to each container that lacks them.
-func nodeEnv(_ *review.Request, p *corev1.Pod) error {
-	for _, c := range everyContainer(p) {
-		for _, e := range []struct{ name, path string }{{"NODE_NAME", "spec.nodeName"}, {"NODE_IP", "status.hostIP"}} {
-			if findEnv(c, e.name) == nil {
-				c.Env = append(c.Env, corev1.EnvVar{Name: e.name, ValueFrom: &corev1.EnvVarSource{
-					FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: e.path},
-				}})
-			}
+var nodeEnv = changesContainers(func(c *corev1.Container) {
+	for _, e := range []struct{ name, path string }{{"NODE_NAME", "spec.nodeName"}, {"NODE_IP", "status.hostIP"}} {
+		if findEnv(c, e.name) == nil {
+			c.Env = append(c.Env, corev1.EnvVar{Name: e.name, ValueFrom: &corev1.EnvVarSource{
+				FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: e.path},
+			}})
 		}
 	}
-	return nil
-}
+})

@@ -75,14 +75,11 @@ func portsFollowed(r *review.Request, p *corev1.Pod) error {
 }
 
 // heapFromLimit computes a variable from the limit in every call, so it follows the limit.
-func heapFromLimit(_ *review.Request, p *corev1.Pod) error {
-	for _, c := range appContainers(p) {
-		if limit, ok := c.Resources.Limits[corev1.ResourceMemory]; ok {
-			setEnvValue(c, "GOMEMLIMIT", strconv.FormatInt(limit.Value()/10*9, 10))
-		}
+var heapFromLimit = changesAppContainers(func(c *corev1.Container) {
+	if limit, ok := c.Resources.Limits[corev1.ResourceMemory]; ok {
+		setEnvValue(c, "GOMEMLIMIT", strconv.FormatInt(limit.Value()/10*9, 10))
 	}
-	return nil
-}
+})
 
 // secondVolumeName uses a second name if the first is taken. It looks for its volume under both names
 // first.
@@ -116,9 +113,9 @@ func labelsEveryKind() Case {
 }
 
 // spreadBySelector adds a constraint and an affinity term, each only if the template lacks it.
-func spreadBySelector(_ *review.Request, d *appsv1.Deployment) error {
+var spreadBySelector = changes(func(d *appsv1.Deployment) {
 	if d.Spec.Selector == nil {
-		return nil
+		return
 	}
 	own := corev1.TopologySpreadConstraint{
 		MaxSkew: 1, TopologyKey: "topology.example.com/zone", WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: d.Spec.Selector.DeepCopy(),
@@ -140,8 +137,7 @@ func spreadBySelector(_ *review.Request, d *appsv1.Deployment) error {
 	if !slices.ContainsFunc(*terms, func(t corev1.WeightedPodAffinityTerm) bool { return equality.Semantic.DeepEqual(t, term) }) {
 		*terms = append(*terms, term)
 	}
-	return nil
-}
+})
 
 // testsFirst checks the name of a container with a test operation before it replaces a field. Both use
 // the received object, so the test always passes.
@@ -167,37 +163,34 @@ func switchedOffLater(r *review.Request, p *corev1.Pod) error {
 }
 
 // tolerationSeconds sets missing seconds of tolerations, which the API server permits in updates.
-func tolerationSeconds(_ *review.Request, p *corev1.Pod) error {
+var tolerationSeconds = changes(func(p *corev1.Pod) {
 	for i := range p.Spec.Tolerations {
 		if t := &p.Spec.Tolerations[i]; t.Effect == corev1.TaintEffectNoExecute && t.TolerationSeconds == nil {
 			t.TolerationSeconds = ptr.To[int64](300)
 		}
 	}
 	setKey(&p.Labels, "example.com/tolerations", "limited")
-	return nil
-}
+})
 
 // spreadSelector sets a missing selector in list elements that have no names.
-func spreadSelector(_ *review.Request, p *corev1.Pod) error {
+var spreadSelector = changes(func(p *corev1.Pod) {
 	for i := range p.Spec.TopologySpreadConstraints {
 		if c := &p.Spec.TopologySpreadConstraints[i]; c.LabelSelector == nil {
 			c.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"example.com/spread": "yes"}}
 		}
 	}
 	setKey(&p.Labels, "example.com/spread", "yes")
-	return nil
-}
+})
 
 // portProtocols adds a port to each rule without ports. Such rules have no names.
-func portProtocols(_ *review.Request, n *networkingv1.NetworkPolicy) error {
+var portProtocols = changes(func(n *networkingv1.NetworkPolicy) {
 	for i := range n.Spec.Egress {
 		if len(n.Spec.Egress[i].Ports) == 0 {
 			n.Spec.Egress[i].Ports = []networkingv1.NetworkPolicyPort{{Protocol: ptr.To(corev1.ProtocolTCP), Port: ptr.To(intstr.FromInt32(443))}}
 		}
 	}
 	setKey(&n.Labels, "example.com/checked", "yes")
-	return nil
-}
+})
 
 func preferringPod() *corev1.Pod {
 	p := simplePod(nil)
@@ -211,9 +204,9 @@ func preferringPod() *corev1.Pod {
 
 // poolOfPreference raises the weight of preferences for a pool and adds a toleration for it. Such
 // preferences have no names.
-func poolOfPreference(_ *review.Request, p *corev1.Pod) error {
+var poolOfPreference = changes(func(p *corev1.Pod) {
 	if p.Spec.Affinity == nil || p.Spec.Affinity.NodeAffinity == nil {
-		return nil
+		return
 	}
 	terms := p.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
 	for i := range terms {
@@ -224,5 +217,4 @@ func poolOfPreference(_ *review.Request, p *corev1.Pod) error {
 			}
 		}
 	}
-	return nil
-}
+})

@@ -90,15 +90,15 @@ func meshProxy(_ *review.Request, p *corev1.Pod) error {
 }
 
 // proxyFirst inserts its container before all others, once. It never moves the container back there.
-func proxyFirst(_ *review.Request, doc tree) error {
+var proxyFirst = changes(func(doc tree) {
 	if textAt(doc, "metadata", "annotations", "proxy.example.com/inject") != "enabled" {
-		return nil
+		return
 	}
 	at(doc, "metadata", "labels")["proxy.example.com/workload-ns"] = "default"
 	for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
 		for _, c := range objectsAt(doc, "spec", list) {
 			if c["name"] == "proxy" {
-				return nil
+				return
 			}
 		}
 	}
@@ -107,8 +107,7 @@ func proxyFirst(_ *review.Request, doc tree) error {
 		"name": "proxy", "image": "registry.example.com/proxy:2.14",
 		"lifecycle": tree{"postStart": tree{"exec": tree{"command": []any{"/usr/bin/await"}}}},
 	}))
-	return nil
-}
+})
 
 // secretsAgent adds an init container, a container and an in-memory volume, each only if it is
 // missing.
@@ -274,16 +273,10 @@ func initFirst(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 }
 
 // caMounted mounts certificates, but skips a container that has its own mount at the path.
-func caMounted(_ *review.Request, p *corev1.Pod) error {
-	if err := ensureVolume(p, configVolume("private-ca", "ca-bundle")); err != nil {
-		return err
-	}
-	for _, c := range everyContainer(p) {
-		_ = ensureMount(c, corev1.VolumeMount{Name: "private-ca", MountPath: "/etc/ssl/private-ca", ReadOnly: true})
-		ensureEnv(c, "SSL_CERT_DIR", "/etc/ssl/certs:/etc/ssl/private-ca")
-	}
-	return nil
-}
+var caMounted = inOrder(ensuresVolume(configVolume("private-ca", "ca-bundle")), changesContainers(func(c *corev1.Container) {
+	_ = ensureMount(c, corev1.VolumeMount{Name: "private-ca", MountPath: "/etc/ssl/private-ca", ReadOnly: true})
+	ensureEnv(c, "SSL_CERT_DIR", "/etc/ssl/certs:/etc/ssl/private-ca")
+}))
 
 // pullSecret adds its pull secret to the list, or adds the list.
 func pullSecret(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {

@@ -54,29 +54,26 @@ func cronJobTemplate(c *batchv1.CronJob) *corev1.PodTemplateSpec {
 }
 
 // toleratesAll adds a toleration for every taint.
-func toleratesAll(_ *review.Request, p *corev1.Pod) error {
+var toleratesAll = changes(func(p *corev1.Pod) {
 	ensureToleration(p, corev1.Toleration{Operator: corev1.TolerationOpExists})
-	return nil
-}
+})
 
 // nativeSidecar adds an init container that keeps running, once.
-func nativeSidecar(_ *review.Request, p *corev1.Pod) error {
+var nativeSidecar = changes(func(p *corev1.Pod) {
 	if !nameTaken(p, "mesh-proxy") {
 		p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{
 			Name: "mesh-proxy", Image: "registry.example.com/mesh/proxy:1.24", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
 		})
 	}
-	return nil
-}
+})
 
 // cleansUp sets a field that can still be changed while a Job runs.
-func cleansUp(_ *review.Request, j *batchv1.Job) error {
+var cleansUp = changes(func(j *batchv1.Job) {
 	if j.Spec.TTLSecondsAfterFinished == nil {
 		j.Spec.TTLSecondsAfterFinished = ptr.To[int32](3600)
 	}
 	setKey(&j.Labels, "example.com/cleanup", "ttl")
-	return nil
-}
+})
 
 // queued suspends Jobs until its controller admits them. It changes the template, which is immutable,
 // on CREATE only.
@@ -101,28 +98,26 @@ func queuedJob() *batchv1.Job {
 }
 
 // internalBalancer annotates Services of type LoadBalancer that lack its annotation.
-func internalBalancer(_ *review.Request, s *corev1.Service) error {
+var internalBalancer = changes(func(s *corev1.Service) {
 	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
-		return nil
+		return
 	}
 	if _, ok := s.Annotations["lb.example.com/internal"]; !ok {
 		setKey(&s.Annotations, "lb.example.com/internal", "true")
 	}
-	return nil
-}
+})
 
 // metricsPort adds a port unless its name, or its number and protocol, are taken. It skips Services
 // with an unnamed port, because only a Service with one port may have that.
-func metricsPort(_ *review.Request, s *corev1.Service) error {
+var metricsPort = changes(func(s *corev1.Service) {
 	own := corev1.ServicePort{Name: "metrics", Port: 9090, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(9090)}
 	if s.Spec.Type == corev1.ServiceTypeExternalName || slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool {
 		return p.Name == own.Name || p.Name == "" || p.Port == own.Port && cmp.Or(p.Protocol, corev1.ProtocolTCP) == own.Protocol
 	}) {
-		return nil
+		return
 	}
 	s.Spec.Ports = append(s.Spec.Ports, own)
-	return nil
-}
+})
 
 // labelByHand adds one label. It adds the labels map only if the map is missing.
 func labelByHand(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
@@ -137,29 +132,27 @@ func labelByHand(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 }
 
 // certificatesAdded adds data to a ConfigMap unless it is immutable or the key is in use.
-func certificatesAdded(_ *review.Request, c *corev1.ConfigMap) error {
+var certificatesAdded = changes(func(c *corev1.ConfigMap) {
 	const key = "ca.crt"
 	if _, taken := c.BinaryData[key]; taken || ptr.Deref(c.Immutable, false) {
-		return nil
+		return
 	}
 	if _, ok := c.Data[key]; !ok {
 		setKey(&c.Data, key, "-----BEGIN CERTIFICATE-----")
 	}
-	return nil
-}
+})
 
 // rotated annotates a Secret with a word that depends only on the type of the Secret, which is immutable.
-func rotated(_ *review.Request, s *corev1.Secret) error {
+var rotated = changes(func(s *corev1.Secret) {
 	if s.Type == corev1.SecretTypeTLS {
 		setKey(&s.Annotations, "rotation.example.com/kind", "certificate")
-		return nil
+		return
 	}
 	setKey(&s.Annotations, "rotation.example.com/kind", "opaque")
-	return nil
-}
+})
 
 // accountDefaults adds its pull secret if it is missing and disables the token mount if that is unset.
-func accountDefaults(_ *review.Request, a *corev1.ServiceAccount) error {
+var accountDefaults = changes(func(a *corev1.ServiceAccount) {
 	own := corev1.LocalObjectReference{Name: "registry-mirror"}
 	if !slices.Contains(a.ImagePullSecrets, own) {
 		a.ImagePullSecrets = append(a.ImagePullSecrets, own)
@@ -167,11 +160,10 @@ func accountDefaults(_ *review.Request, a *corev1.ServiceAccount) error {
 	if a.AutomountServiceAccountToken == nil {
 		a.AutomountServiceAccountToken = ptr.To(false)
 	}
-	return nil
-}
+})
 
 // everyHostSecure adds TLS for each host that lacks it, in every call.
-func everyHostSecure(_ *review.Request, i *networkingv1.Ingress) error {
+var everyHostSecure = changes(func(i *networkingv1.Ingress) {
 	if _, old := i.Annotations["kubernetes.io/ingress.class"]; i.Spec.IngressClassName == nil && !old {
 		i.Spec.IngressClassName = ptr.To("internal")
 	}
@@ -183,8 +175,7 @@ func everyHostSecure(_ *review.Request, i *networkingv1.Ingress) error {
 		}
 		i.Spec.TLS = append(i.Spec.TLS, networkingv1.IngressTLS{Hosts: []string{rule.Host}, SecretName: "wildcard"})
 	}
-	return nil
-}
+})
 
 // claimDefaults sets the immutable storage class on CREATE only, and a label in every call.
 func claimDefaults(r *review.Request, c *corev1.PersistentVolumeClaim) error {
@@ -196,18 +187,17 @@ func claimDefaults(r *review.Request, c *corev1.PersistentVolumeClaim) error {
 }
 
 // namespaceLabels adds the labels of Pod Security that are missing.
-func namespaceLabels(_ *review.Request, doc tree) error {
+var namespaceLabels = changes(func(doc tree) {
 	labels := at(doc, "metadata", "labels")
 	for _, mode := range []string{"enforce", "warn"} {
 		if key := "pod-security.kubernetes.io/" + mode; labels[key] == nil {
 			labels[key] = "baseline"
 		}
 	}
-	return nil
-}
+})
 
 // slowDown sets the stabilization window for scaling down if it is nil.
-func slowDown(_ *review.Request, h *autoscalingv2.HorizontalPodAutoscaler) error {
+var slowDown = changes(func(h *autoscalingv2.HorizontalPodAutoscaler) {
 	if h.Spec.Behavior == nil {
 		h.Spec.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{}
 	}
@@ -217,11 +207,10 @@ func slowDown(_ *review.Request, h *autoscalingv2.HorizontalPodAutoscaler) error
 	if h.Spec.Behavior.ScaleDown.StabilizationWindowSeconds == nil {
 		h.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = ptr.To[int32](600)
 	}
-	return nil
-}
+})
 
 // dnsAllowed adds its rule unless the policy has an equal one.
-func dnsAllowed(_ *review.Request, n *networkingv1.NetworkPolicy) error {
+var dnsAllowed = changes(func(n *networkingv1.NetworkPolicy) {
 	own := networkingv1.NetworkPolicyEgressRule{Ports: []networkingv1.NetworkPolicyPort{
 		{Protocol: ptr.To(corev1.ProtocolUDP), Port: ptr.To(intstr.FromInt32(53))},
 		{Protocol: ptr.To(corev1.ProtocolTCP), Port: ptr.To(intstr.FromInt32(53))},
@@ -234,16 +223,14 @@ func dnsAllowed(_ *review.Request, n *networkingv1.NetworkPolicy) error {
 	if slices.Contains(n.Spec.PolicyTypes, networkingv1.PolicyTypeEgress) && !slices.ContainsFunc(n.Spec.Egress, same) {
 		n.Spec.Egress = append(n.Spec.Egress, own)
 	}
-	return nil
-}
+})
 
 // unhealthyMayGo sets unhealthyPodEvictionPolicy if it is nil.
-func unhealthyMayGo(_ *review.Request, b *policyv1.PodDisruptionBudget) error {
+var unhealthyMayGo = changes(func(b *policyv1.PodDisruptionBudget) {
 	if b.Spec.UnhealthyPodEvictionPolicy == nil {
 		b.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.AlwaysAllow)
 	}
-	return nil
-}
+})
 
 // teamLabels sets a label of the template only if it is missing and the selector cannot use it.
 func teamLabels(r *review.Request, d *appsv1.Deployment) error {

@@ -64,42 +64,35 @@ func injectsRevision(_ *review.Request, p *corev1.Pod) error {
 
 // raisesTolerationSeconds raises the seconds of tolerations to an hour. It never lowers them, so a
 // second call changes nothing.
-func raisesTolerationSeconds(_ *review.Request, p *corev1.Pod) error {
+var raisesTolerationSeconds = changes(func(p *corev1.Pod) {
 	for i := range p.Spec.Tolerations {
 		if t := &p.Spec.Tolerations[i]; t.TolerationSeconds != nil && *t.TolerationSeconds < 3600 {
 			t.TolerationSeconds = ptr.To[int64](3600)
 		}
 	}
-	return nil
-}
+})
 
 const runner = "/agent/run"
 
 // wrapsCommand puts its program before each command that does not begin with it.
-func wrapsCommand(_ *review.Request, p *corev1.Pod) error {
-	for _, c := range everyContainer(p) {
-		if len(c.Command) > 0 && c.Command[0] != runner {
-			c.Command = append([]string{runner, "--"}, c.Command...)
-		}
+var wrapsCommand = changesContainers(func(c *corev1.Container) {
+	if len(c.Command) > 0 && c.Command[0] != runner {
+		c.Command = append([]string{runner, "--"}, c.Command...)
 	}
-	return nil
-}
+})
 
 // enforcesFlag replaces the port in an argument. This overwrites the user's value, but with a
 // constant.
-func enforcesFlag(_ *review.Request, p *corev1.Pod) error {
-	for i := range p.Spec.Containers {
-		for j, arg := range p.Spec.Containers[i].Args {
-			if strings.HasPrefix(arg, "--port=") {
-				p.Spec.Containers[i].Args[j] = "--port=15001"
-			}
+var enforcesFlag = changesAppContainers(func(c *corev1.Container) {
+	for j, arg := range c.Args {
+		if strings.HasPrefix(arg, "--port=") {
+			c.Args[j] = "--port=15001"
 		}
 	}
-	return nil
-}
+})
 
 // fullHostnames adds a domain to host names without a dot. The results have dots.
-func fullHostnames(_ *review.Request, p *corev1.Pod) error {
+var fullHostnames = changes(func(p *corev1.Pod) {
 	for _, a := range p.Spec.HostAliases {
 		for i, name := range a.Hostnames {
 			if !strings.Contains(name, ".") {
@@ -107,18 +100,16 @@ func fullHostnames(_ *review.Request, p *corev1.Pod) error {
 			}
 		}
 	}
-	return nil
-}
+})
 
 // dropsAllCapabilities replaces a list of one capability with ALL, which includes that capability.
-func dropsAllCapabilities(_ *review.Request, p *corev1.Pod) error {
+var dropsAllCapabilities = changes(func(p *corev1.Pod) {
 	for _, c := range everyContainer(p) {
 		if s := c.SecurityContext; !isWindows(p) && s != nil && s.Capabilities != nil && len(s.Capabilities.Drop) == 1 {
 			s.Capabilities.Drop = []corev1.Capability{"ALL"}
 		}
 	}
-	return nil
-}
+})
 
 // recordsDefaultContainer records the first container before it adds its own, once.
 func recordsDefaultContainer(_ *review.Request, p *corev1.Pod) error {
@@ -139,8 +130,8 @@ func hashesOnce(r *review.Request, p *corev1.Pod) error {
 
 // configuresOne sets the address in the first container, unless some container has it.
 func configuresOne(_ *review.Request, p *corev1.Pod) error {
-	for i := range p.Spec.Containers {
-		if findEnv(&p.Spec.Containers[i], "AGENT_ADDRESS") != nil {
+	for _, c := range appContainers(p) {
+		if findEnv(c, "AGENT_ADDRESS") != nil {
 			return nil
 		}
 	}
@@ -156,19 +147,17 @@ func firstConfiguredWith(p *corev1.Pod, name, value string) error {
 }
 
 // defaultPullSecret adds a pull secret only if the Pod has none.
-func defaultPullSecret(_ *review.Request, p *corev1.Pod) error {
+var defaultPullSecret = changes(func(p *corev1.Pod) {
 	if len(p.Spec.ImagePullSecrets) == 0 {
 		p.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry-default"}}
 	}
-	return nil
-}
+})
 
 // recordsLimits sets missing limits and records that in an annotation, as the API server's LimitRanger
 // does.
-func recordsLimits(_ *review.Request, p *corev1.Pod) error {
+var recordsLimits = changes(func(p *corev1.Pod) {
 	var set []string
-	for i := range p.Spec.Containers {
-		c := &p.Spec.Containers[i]
+	for _, c := range appContainers(p) {
 		if _, ok := c.Resources.Limits[corev1.ResourceEphemeralStorage]; ok || c.Resources.Requests != nil {
 			continue
 		}
@@ -183,38 +172,32 @@ func recordsLimits(_ *review.Request, p *corev1.Pod) error {
 			annotate(p, "agent/limited", "the ephemeral storage of some containers")
 		}
 	}
-	return nil
-}
+})
 
 // stampsOnce writes a random value in the first call and keeps it. The user declares that the value
 // may differ.
-func stampsOnce(_ *review.Request, p *corev1.Pod) error {
+var stampsOnce = changes(func(p *corev1.Pod) {
 	if p.Annotations["agent/seen"] == "" {
 		annotate(p, "agent/seen", randomHex())
 	}
-	return nil
-}
+})
 
 // probesByAgent replaces TCP probes with HTTP probes of the agent. No TCP probe is left for a second
 // call.
-func probesByAgent(_ *review.Request, p *corev1.Pod) error {
-	for i := range p.Spec.Containers {
-		c := &p.Spec.Containers[i]
-		for _, probe := range []*corev1.Probe{c.ReadinessProbe, c.LivenessProbe} {
-			if probe == nil || probe.TCPSocket == nil {
-				continue
-			}
-			probe.HTTPGet = &corev1.HTTPGetAction{Path: "/probe/" + c.Name, Port: probe.TCPSocket.Port}
-			probe.TCPSocket = nil
+var probesByAgent = changesAppContainers(func(c *corev1.Container) {
+	for _, probe := range []*corev1.Probe{c.ReadinessProbe, c.LivenessProbe} {
+		if probe == nil || probe.TCPSocket == nil {
+			continue
 		}
+		probe.HTTPGet = &corev1.HTTPGetAction{Path: "/probe/" + c.Name, Port: probe.TCPSocket.Port}
+		probe.TCPSocket = nil
 	}
-	return nil
-}
+})
 
 // enforcesSidecar resets its container in every call, even one that the user added.
 func enforcesSidecar(r *review.Request, p *corev1.Pod) error {
-	for i := range p.Spec.Containers {
-		if c := &p.Spec.Containers[i]; c.Name == sidecar().Name {
+	for _, c := range appContainers(p) {
+		if c.Name == sidecar().Name {
 			c.Image, c.SecurityContext = sidecar().Image, nil
 			return nil
 		}
@@ -223,12 +206,11 @@ func enforcesSidecar(r *review.Request, p *corev1.Pod) error {
 }
 
 // removesLegacyAnnotation removes an annotation of the user. The user declares that this is intended.
-func removesLegacyAnnotation(_ *review.Request, p *corev1.Pod) error {
+var removesLegacyAnnotation = changes(func(p *corev1.Pod) {
 	if delete(p.Annotations, "legacy/on"); len(p.Annotations) == 0 {
 		p.Annotations = nil
 	}
-	return nil
-}
+})
 
 // sortsSteps sorts the steps by name. The order of the list has no meaning for this custom
 // resource.
@@ -238,19 +220,13 @@ func sortsSteps(w *widget) error {
 }
 
 // movesPort changes the port named http from 8080 to 18080, so that the agent can listen on 8080.
-func movesPort(_ *review.Request, p *corev1.Pod) error {
-	if p.Spec.HostNetwork {
-		return nil
-	}
-	for i := range p.Spec.Containers {
-		for j := range p.Spec.Containers[i].Ports {
-			if port := &p.Spec.Containers[i].Ports[j]; port.ContainerPort == 8080 && port.Name == "http" {
-				port.ContainerPort = 18080
-			}
+var movesPort = unless(func(p *corev1.Pod) bool { return p.Spec.HostNetwork }, changesAppContainers(func(c *corev1.Container) {
+	for j := range c.Ports {
+		if port := c.Ports[j]; port.ContainerPort == 8080 && port.Name == "http" {
+			port.ContainerPort = 18080
 		}
 	}
-	return nil
-}
+}))
 
 // userOptsOut injects the sidecar unless the user sets the annotation to another value. It writes the
 // default itself.
@@ -265,12 +241,9 @@ func userOptsOut(r *review.Request, p *corev1.Pod) error {
 }
 
 // enforcesMode overwrites a variable of the user with a constant.
-func enforcesMode(_ *review.Request, p *corev1.Pod) error {
-	for i := range p.Spec.Containers {
-		setEnv(&p.Spec.Containers[i], "MODE", "safe")
-	}
-	return nil
-}
+var enforcesMode = changesAppContainers(func(c *corev1.Container) {
+	setEnv(c, "MODE", "safe")
+})
 
 // respectsContainer leaves a container that has its name and another image, because it belongs to the
 // user.
@@ -283,13 +256,7 @@ func respectsContainer(_ *review.Request, p *corev1.Pod) error {
 }
 
 // pointsThere keeps an existing mount at its path and assumes that it contains a token.
-func pointsThere(_ *review.Request, p *corev1.Pod) error {
-	if err := ensureVolume(p, token()); err != nil {
-		return err
-	}
-	for _, c := range everyContainer(p) {
-		_ = ensureMount(c, corev1.VolumeMount{Name: token().Name, MountPath: "/tok"}) // fails if the path is taken
-		ensureEnv(c, "TOKEN_FILE", "/tok/token")
-	}
-	return nil
-}
+var pointsThere = inOrder(ensuresVolume(token()), changesContainers(func(c *corev1.Container) {
+	_ = ensureMount(c, corev1.VolumeMount{Name: token().Name, MountPath: "/tok"}) // fails if the path is taken
+	ensureEnv(c, "TOKEN_FILE", "/tok/token")
+}))

@@ -14,8 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
-
-	"github.com/admitkit/admitkit/pkg/review"
 )
 
 // C73 to C82: correct webhooks that add, or set one value in, list elements without names.
@@ -46,7 +44,7 @@ func podWithToken() *corev1.Pod {
 }
 
 // longTokens raises the lifetime of each projected token below two hours.
-func longTokens(_ *review.Request, p *corev1.Pod) error {
+var longTokens = changes(func(p *corev1.Pod) {
 	for _, v := range p.Spec.Volumes {
 		if v.Projected == nil {
 			continue
@@ -57,11 +55,10 @@ func longTokens(_ *review.Request, p *corev1.Pod) error {
 			}
 		}
 	}
-	return nil
-}
+})
 
 // challengePath appends a path to each rule that lacks it.
-func challengePath(_ *review.Request, i *networkingv1.Ingress) error {
+var challengePath = changes(func(i *networkingv1.Ingress) {
 	const path = "/.well-known/acme-challenge/"
 	for _, rule := range i.Spec.Rules {
 		if rule.HTTP == nil || slices.ContainsFunc(rule.HTTP.Paths, func(p networkingv1.HTTPIngressPath) bool { return p.Path == path }) {
@@ -73,11 +70,10 @@ func challengePath(_ *review.Request, i *networkingv1.Ingress) error {
 			},
 		})
 	}
-	return nil
-}
+})
 
 // resolverAllowed adds the address of the resolver to each egress rule that names destinations.
-func resolverAllowed(_ *review.Request, n *networkingv1.NetworkPolicy) error {
+var resolverAllowed = changes(func(n *networkingv1.NetworkPolicy) {
 	const resolver = "198.51.100.53/32"
 	for i := range n.Spec.Egress {
 		to := &n.Spec.Egress[i].To
@@ -85,8 +81,7 @@ func resolverAllowed(_ *review.Request, n *networkingv1.NetworkPolicy) error {
 			*to = append(*to, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: resolver}})
 		}
 	}
-	return nil
-}
+})
 
 func sampleFrontend() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: tree{
@@ -99,14 +94,13 @@ func sampleFrontend() *unstructured.Unstructured {
 }
 
 // hostTimeouts sets the timeout of each host that lacks one.
-func hostTimeouts(_ *review.Request, doc tree) error {
+var hostTimeouts = changes(func(doc tree) {
 	for _, host := range objectsAt(doc, "spec", "hosts") {
 		if _, ok := host["timeout"]; !ok {
 			host["timeout"] = "15s"
 		}
 	}
-	return nil
-}
+})
 
 // A frontend has only the fields that the webhook needs.
 type frontend struct {
@@ -119,14 +113,13 @@ type frontend struct {
 }
 
 // hostClasses sets the class of each host that lacks one, through a type that lacks the other fields.
-func hostClasses(_ *review.Request, f *frontend) error {
+var hostClasses = changes(func(f *frontend) {
 	for i := range f.Spec.Hosts {
 		if h := &f.Spec.Hosts[i]; h.Class == nil {
 			h.Class = ptr.To("public")
 		}
 	}
-	return nil
-}
+})
 
 func sampleRole() *rbacv1.Role {
 	return &rbacv1.Role{
@@ -139,14 +132,13 @@ func sampleRole() *rbacv1.Role {
 }
 
 // mayWatch adds the verb watch to each rule that permits list.
-func mayWatch(_ *review.Request, r *rbacv1.Role) error {
+var mayWatch = changes(func(r *rbacv1.Role) {
 	for i := range r.Rules {
 		if verbs := &r.Rules[i].Verbs; slices.Contains(*verbs, "list") && !slices.Contains(*verbs, "watch") {
 			*verbs = append(*verbs, "watch")
 		}
 	}
-	return nil
-}
+})
 
 func podWithScratch() *corev1.Pod {
 	p := simplePod(nil)
@@ -155,25 +147,23 @@ func podWithScratch() *corev1.Pod {
 }
 
 // scratchLimit sets a size limit for each emptyDir volume that lacks one.
-func scratchLimit(_ *review.Request, p *corev1.Pod) error {
+var scratchLimit = changes(func(p *corev1.Pod) {
 	for i := range p.Spec.Volumes {
 		if dir := p.Spec.Volumes[i].EmptyDir; dir != nil && dir.SizeLimit == nil {
 			dir.SizeLimit = ptr.To(resource.MustParse("1Gi"))
 		}
 	}
-	return nil
-}
+})
 
 // atMostEighty lowers each target utilization above 80 percent.
-func atMostEighty(_ *review.Request, h *autoscalingv2.HorizontalPodAutoscaler) error {
+var atMostEighty = changes(func(h *autoscalingv2.HorizontalPodAutoscaler) {
 	for _, m := range h.Spec.Metrics {
 		if m.Resource != nil && ptr.Deref(m.Resource.Target.AverageUtilization, 0) > 80 {
 			m.Resource.Target.AverageUtilization = ptr.To[int32](80)
 		}
 	}
 	setKey(&h.Annotations, "example.com/utilization", "limited")
-	return nil
-}
+})
 
 // servedByMux serves the webhook beside a health check.
 func servedByMux() http.Handler {

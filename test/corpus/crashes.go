@@ -67,13 +67,12 @@ func assumesLastVolume(r *review.Request) (patch.Patch, error) {
 }
 
 // mountsByVolume keeps one mount per volume. A container may mount a volume at several paths.
-func mountsByVolume(_ *review.Request, p *corev1.Pod) error {
+var mountsByVolume = changes(func(p *corev1.Pod) {
 	for _, c := range appContainers(p) {
 		c.VolumeMounts = byName(c.VolumeMounts, func(m corev1.VolumeMount) string { return m.Name })
 	}
 	annotate(p, "example.com/mounts", "checked")
-	return nil
-}
+})
 
 // numericPorts parses the port of each probe. It fails on a port that is given by name.
 func numericPorts(_ *review.Request, p *corev1.Pod) error {
@@ -91,40 +90,37 @@ func numericPorts(_ *review.Request, p *corev1.Pod) error {
 }
 
 // parsesQuantity parses a quantity from an annotation. It panics if the quantity is invalid.
-func parsesQuantity(_ *review.Request, p *corev1.Pod) error {
+var parsesQuantity = changes(func(p *corev1.Pod) {
 	text, ok := p.Annotations["sidecar.example.com/memory"]
 	if !ok || p.Spec.Resources != nil || nameTaken(p, "cache") {
-		return nil
+		return
 	}
 	p.Spec.Containers = append(p.Spec.Containers, corev1.Container{
 		Name: "cache", Image: "registry.example.com/cache:7",
 		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(text)}},
 	})
-	return nil
-}
+})
 
 // noServiceLinks sets a field of the Pod specification that is immutable in updates.
-func noServiceLinks(_ *review.Request, p *corev1.Pod) error {
+var noServiceLinks = changes(func(p *corev1.Pod) {
 	p.Spec.EnableServiceLinks = ptr.To(false)
-	return nil
-}
+})
 
 // sidecarByContent recognizes its container by name and image. If the image was changed, it adds
 // another container.
-func sidecarByContent(_ *review.Request, p *corev1.Pod) error {
+var sidecarByContent = changes(func(p *corev1.Pod) {
 	const image = "registry.example.com/metrics:v3"
 	if slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool {
 		return strings.HasPrefix(c.Name, "metrics") && c.Image == image
 	}) {
-		return nil
+		return
 	}
 	name := "metrics"
 	for i := 2; nameTaken(p, name); i++ {
 		name = "metrics-" + strconv.Itoa(i)
 	}
 	p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: name, Image: image})
-	return nil
-}
+})
 
 // stepsRewritten replaces the steps with the encoding of its Go types, and so loses unknown fields.
 func stepsRewritten(r *review.Request) (patch.Patch, error) {
@@ -145,40 +141,34 @@ func stepsRewritten(r *review.Request) (patch.Patch, error) {
 }
 
 // firstPort reads the first port. It panics on a Service without ports.
-func firstPort(_ *review.Request, s *corev1.Service) error {
+var firstPort = changes(func(s *corev1.Service) {
 	setKey(&s.Annotations, "example.com/port", strconv.Itoa(int(s.Spec.Ports[0].Port)))
-	return nil
-}
+})
 
 // jobSize reads completions. It panics if the field is not set.
-func jobSize(_ *review.Request, j *batchv1.Job) error {
+var jobSize = changes(func(j *batchv1.Job) {
 	setKey(&j.Annotations, "queue.example.com/size", strconv.Itoa(int(*j.Spec.Completions)))
-	return nil
-}
+})
 
 // pathsCounted counts the paths of all rules. It panics on a rule without HTTP paths.
-func pathsCounted(_ *review.Request, i *networkingv1.Ingress) error {
+var pathsCounted = changes(func(i *networkingv1.Ingress) {
 	paths := 0
 	for _, rule := range i.Spec.Rules {
 		paths += len(rule.HTTP.Paths)
 	}
 	setKey(&i.Annotations, "example.com/paths", strconv.Itoa(paths))
-	return nil
-}
+})
 
 // httpProbes reads the HTTP part of each liveness probe. It panics on a probe of another kind.
-func httpProbes(_ *review.Request, p *corev1.Pod) error {
-	for _, c := range appContainers(p) {
-		if c.LivenessProbe != nil && c.LivenessProbe.HTTPGet.Path == "" {
-			c.LivenessProbe.HTTPGet.Path = "/healthz"
-		}
-		ensureEnv(c, "HEALTH", "on")
+var httpProbes = changesAppContainers(func(c *corev1.Container) {
+	if c.LivenessProbe != nil && c.LivenessProbe.HTTPGet.Path == "" {
+		c.LivenessProbe.HTTPGet.Path = "/healthz"
 	}
-	return nil
-}
+	ensureEnv(c, "HEALTH", "on")
+})
 
 // secretReferences lists the Secrets of all variables. It panics on a reference to anything else.
-func secretReferences(_ *review.Request, p *corev1.Pod) error {
+var secretReferences = changes(func(p *corev1.Pod) {
 	var names []string
 	for _, c := range appContainers(p) {
 		for _, e := range c.Env {
@@ -189,33 +179,30 @@ func secretReferences(_ *review.Request, p *corev1.Pod) error {
 	}
 	slices.Sort(names)
 	annotate(p, "example.com/secrets", strings.Join(names, ","))
-	return nil
-}
+})
 
 // volumeByContent recognizes its volume by its content. If the content was changed, it adds another
 // volume.
-func volumeByContent(_ *review.Request, p *corev1.Pod) error {
+var volumeByContent = changes(func(p *corev1.Pod) {
 	want := configVolume("settings", "agent-settings")
 	if slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
 		return sameSource(v.VolumeSource, want.VolumeSource)
 	}) {
-		return nil
+		return
 	}
 	for i := 2; hasVolume(p, want.Name); i++ {
 		want.Name = "settings-" + strconv.Itoa(i)
 	}
 	addVolume(p, want)
-	return nil
-}
+})
 
 // tokenAsText writes stringData, which the API server moves to data. A second call does not find it
 // there.
-func tokenAsText(_ *review.Request, s *corev1.Secret) error {
+var tokenAsText = changes(func(s *corev1.Secret) {
 	if s.Type == corev1.SecretTypeOpaque && s.StringData["agent-token"] == "" {
 		if s.StringData == nil {
 			s.StringData = map[string]string{}
 		}
 		s.StringData["agent-token"] = "generated-by-the-agent"
 	}
-	return nil
-}
+})

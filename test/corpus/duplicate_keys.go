@@ -7,9 +7,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-
-	"github.com/admitkit/admitkit/pkg/review"
 )
 
 // P24: webhooks that merge different list elements because their keys are equal.
@@ -52,20 +49,14 @@ func agentToleration() corev1.Toleration {
 }
 
 // tolerationsByKey keeps one toleration per key. A Pod may have several, with different effects.
-func tolerationsByKey(_ *review.Request, p *corev1.Pod) error {
+var tolerationsByKey = changes(func(p *corev1.Pod) {
 	p.Spec.Tolerations = byName(append(p.Spec.Tolerations, agentToleration()), func(t corev1.Toleration) string { return t.Key })
-	return nil
-}
+})
 
 // tolerationOnce adds its toleration unless the Pod has an equal one.
-func tolerationOnce(_ *review.Request, p *corev1.Pod) error {
-	if !slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool {
-		return equality.Semantic.DeepEqual(t, agentToleration())
-	}) {
-		p.Spec.Tolerations = append(p.Spec.Tolerations, agentToleration())
-	}
-	return nil
-}
+var tolerationOnce = changes(func(p *corev1.Pod) {
+	ensureToleration(p, agentToleration())
+})
 
 func agentPort() corev1.ContainerPort {
 	return corev1.ContainerPort{ContainerPort: 9090, Protocol: corev1.ProtocolTCP}
@@ -73,28 +64,18 @@ func agentPort() corev1.ContainerPort {
 
 // portsByNumber keeps one port per number. A container may use a number for TCP and for UDP. It skips
 // Pods in the host network, where the ports of two containers can conflict.
-func portsByNumber(_ *review.Request, p *corev1.Pod) error {
+var portsByNumber = changes(func(p *corev1.Pod) {
 	if p.Spec.HostNetwork {
-		return nil
+		return
 	}
-	for i := range p.Spec.Containers {
-		c := &p.Spec.Containers[i]
+	for _, c := range appContainers(p) {
 		c.Ports = byName(c.Ports, func(p corev1.ContainerPort) int32 { return p.ContainerPort })
 		ensurePort(c)
 	}
-	return nil
-}
+})
 
 // portOnce adds its port unless the container has one with the same number and protocol.
-func portOnce(_ *review.Request, p *corev1.Pod) error {
-	if p.Spec.HostNetwork {
-		return nil
-	}
-	for i := range p.Spec.Containers {
-		ensurePort(&p.Spec.Containers[i])
-	}
-	return nil
-}
+var portOnce = unless(func(p *corev1.Pod) bool { return p.Spec.HostNetwork }, changesAppContainers(ensurePort))
 
 // ensurePort compares the fields that the API server uses as the key of a port.
 func ensurePort(c *corev1.Container) {
@@ -107,35 +88,21 @@ func ensurePort(c *corev1.Container) {
 }
 
 // envByName keeps one variable per name. A container may define a variable twice.
-func envByName(_ *review.Request, p *corev1.Pod) error {
-	for i := range p.Spec.Containers {
-		c := &p.Spec.Containers[i]
-		c.Env = byName(append(c.Env, agentEnv()), func(e corev1.EnvVar) string { return e.Name })
-	}
-	return nil
-}
+var envByName = changesAppContainers(func(c *corev1.Container) {
+	c.Env = byName(append(c.Env, agentEnv()), func(e corev1.EnvVar) string { return e.Name })
+})
 
 func agentEnv() corev1.EnvVar { return corev1.EnvVar{Name: "AGENT", Value: "on"} }
 
 // envOnce adds its variable unless the container has an equal one.
-func envOnce(_ *review.Request, p *corev1.Pod) error {
-	for _, c := range everyContainer(p) {
-		if !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e == agentEnv() }) {
-			c.Env = append(c.Env, agentEnv())
-		}
+var envOnce = changesContainers(func(c *corev1.Container) {
+	if !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e == agentEnv() }) {
+		c.Env = append(c.Env, agentEnv())
 	}
-	return nil
-}
+})
 
 // leavesDuplicates adds its parts and keeps the user's elements with equal keys.
-func leavesDuplicates(r *review.Request, p *corev1.Pod) error {
-	for _, e := range []edit{tolerationOnce, portOnce, envOnce} {
-		if err := e(r, p); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+var leavesDuplicates = inOrder(tolerationOnce, portOnce, envOnce)
 
 // podWithDuplicates returns a valid Pod whose lists have elements with equal keys.
 func podWithDuplicates() *corev1.Pod {

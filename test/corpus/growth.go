@@ -41,32 +41,23 @@ func growthLookalikes() []Case {
 }
 
 // blindSidecar appends its container without a check. A second call adds a second container.
-func blindSidecar(_ *review.Request, p *corev1.Pod) error {
+var blindSidecar = changes(func(p *corev1.Pod) {
 	p.Spec.Containers = append(p.Spec.Containers, sidecar())
-	return nil
-}
+})
 
 // blindInit appends its init container without a check. A second call adds a second one.
-func blindInit(_ *review.Request, p *corev1.Pod) error {
+var blindInit = changes(func(p *corev1.Pod) {
 	p.Spec.InitContainers = append(p.Spec.InitContainers, sidecar())
-	return nil
-}
+})
 
 // sidecarIfAbsent adds its container unless the name is taken, so a second call changes nothing.
-func sidecarIfAbsent(r *review.Request, p *corev1.Pod) error {
-	if nameTaken(p, sidecar().Name) {
-		return nil
-	}
-	return blindSidecar(r, p)
-}
+var sidecarIfAbsent = unless(hasSidecar, blindSidecar)
 
 // initIfAbsent adds its init container unless the name is taken.
-func initIfAbsent(r *review.Request, p *corev1.Pod) error {
-	if nameTaken(p, sidecar().Name) {
-		return nil
-	}
-	return blindInit(r, p)
-}
+var initIfAbsent = unless(hasSidecar, blindInit)
+
+// hasSidecar reports whether a container of any kind has the name of the sidecar.
+func hasSidecar(p *corev1.Pod) bool { return nameTaken(p, sidecar().Name) }
 
 // sidecarInPlace adds its container, or updates the image of an existing one.
 func sidecarInPlace(r *review.Request, p *corev1.Pod) error {
@@ -82,22 +73,12 @@ func certs() corev1.Volume { return secretVolume("certs", "agent-certs") }
 func certsMount() corev1.VolumeMount { return corev1.VolumeMount{Name: "certs", MountPath: "/certs"} }
 
 // blindVolume appends its volume and mounts without a check. A second call adds them again.
-func blindVolume(_ *review.Request, p *corev1.Pod) error {
-	addVolume(p, certs())
-	for i := range p.Spec.Containers {
-		addMount(&p.Spec.Containers[i], certsMount())
-	}
-	return nil
-}
+var blindVolume = inOrder(changes(func(p *corev1.Pod) { addVolume(p, certs()) }), mountsBlindly)
 
 // blindEnv appends its variable without a check. A second call adds it again.
-func blindEnv(_ *review.Request, p *corev1.Pod) error {
-	for i := range p.Spec.Containers {
-		c := &p.Spec.Containers[i]
-		c.Env = append(c.Env, corev1.EnvVar{Name: "CERTS", Value: "/certs"})
-	}
-	return nil
-}
+var blindEnv = changesAppContainers(func(c *corev1.Container) {
+	c.Env = append(c.Env, corev1.EnvVar{Name: "CERTS", Value: "/certs"})
+})
 
 func agentEnvFrom() corev1.EnvFromSource {
 	return corev1.EnvFromSource{ConfigMapRef: &corev1.ConfigMapEnvSource{
@@ -106,30 +87,20 @@ func agentEnvFrom() corev1.EnvFromSource {
 }
 
 // blindEnvFrom appends its source without a check. A second call adds it again.
-func blindEnvFrom(_ *review.Request, p *corev1.Pod) error {
-	for i := range p.Spec.Containers {
-		c := &p.Spec.Containers[i]
-		c.EnvFrom = append(c.EnvFrom, agentEnvFrom())
-	}
-	return nil
-}
+var blindEnvFrom = changesAppContainers(func(c *corev1.Container) {
+	c.EnvFrom = append(c.EnvFrom, agentEnvFrom())
+})
 
 // guardedVolume checks for its volume but not for its mounts. A second call adds the mounts again.
-func guardedVolume(_ *review.Request, p *corev1.Pod) error {
-	if err := ensureVolume(p, certs()); err != nil {
-		return err
-	}
-	for i := range p.Spec.Containers {
-		addMount(&p.Spec.Containers[i], certsMount())
-	}
-	return nil
-}
+var guardedVolume = inOrder(ensuresVolume(certs()), mountsBlindly)
+
+var mountsBlindly = changesAppContainers(func(c *corev1.Container) { addMount(c, certsMount()) })
 
 // guardedMount checks for its mounts but not for its volume. A second call adds the volume again.
 func guardedMount(_ *review.Request, p *corev1.Pod) error {
 	addVolume(p, certs())
-	for i := range p.Spec.Containers {
-		if err := ensureMount(&p.Spec.Containers[i], certsMount()); err != nil {
+	for _, c := range appContainers(p) {
+		if err := ensureMount(c, certsMount()); err != nil {
 			return err
 		}
 	}
@@ -138,12 +109,7 @@ func guardedMount(_ *review.Request, p *corev1.Pod) error {
 
 // guardedBoth checks for its volume and mounts but not for its variable. A second call adds the
 // variable again.
-func guardedBoth(r *review.Request, p *corev1.Pod) error {
-	if err := certsMounted(r, p); err != nil {
-		return err
-	}
-	return blindEnv(r, p)
-}
+var guardedBoth = inOrder(certsMounted, blindEnv)
 
 // certsMounted checks for its volume and, in each container, for its mount.
 func certsMounted(_ *review.Request, p *corev1.Pod) error {
@@ -151,22 +117,16 @@ func certsMounted(_ *review.Request, p *corev1.Pod) error {
 }
 
 // ensuredEnv adds its variable to each container that lacks it.
-func ensuredEnv(_ *review.Request, p *corev1.Pod) error {
-	for _, c := range everyContainer(p) {
-		ensureEnv(c, "CERTS", "/certs")
-	}
-	return nil
-}
+var ensuredEnv = changesContainers(func(c *corev1.Container) {
+	ensureEnv(c, "CERTS", "/certs")
+})
 
 // ensuredEnvFrom adds its source to each container that lacks it.
-func ensuredEnvFrom(_ *review.Request, p *corev1.Pod) error {
-	for _, c := range everyContainer(p) {
-		if !slices.ContainsFunc(c.EnvFrom, isAgentEnv) {
-			c.EnvFrom = append(c.EnvFrom, agentEnvFrom())
-		}
+var ensuredEnvFrom = changesContainers(func(c *corev1.Container) {
+	if !slices.ContainsFunc(c.EnvFrom, isAgentEnv) {
+		c.EnvFrom = append(c.EnvFrom, agentEnvFrom())
 	}
-	return nil
-}
+})
 
 // isAgentEnv reports whether s is the agent's source. The same source with a prefix defines other
 // variables.

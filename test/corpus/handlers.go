@@ -30,23 +30,30 @@ func (d denial) Error() string { return string(d) }
 
 // ServeHTTP implements http.Handler.
 func (h handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	serve(w, req, func(r *review.Request) ([]byte, error) {
+		d, p, err := h.decide(r)
+		return review.AppendMutating(nil, r, d, p), err
+	})
+}
+
+// serve decodes the review of a request and sends the answer to it.
+func serve(w http.ResponseWriter, req *http.Request, answer func(r *review.Request) ([]byte, error)) {
 	body, err := io.ReadAll(req.Body)
+	var r *review.Request
+	if err == nil {
+		r, err = review.Decode(body)
+	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	r, err := review.Decode(body)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	d, p, err := h.decide(r)
+	out, err := answer(r)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.Write(review.AppendMutating(nil, r, d, p))
+	w.Write(out)
 }
 
 func (h handler) decide(r *review.Request) (*review.Decision, patch.Patch, error) {
@@ -90,6 +97,65 @@ func onTemplate[T any](template func(object *T) *corev1.PodTemplateSpec, e edit)
 		err := e(r, &p)
 		t.ObjectMeta, t.Spec = p.ObjectMeta, p.Spec
 		return err
+	}
+}
+
+// changes returns a change that cannot fail and does not depend on the request.
+func changes[T any](change func(object T)) func(r *review.Request, object T) error {
+	return func(_ *review.Request, object T) error {
+		change(object)
+		return nil
+	}
+}
+
+// changesContainers returns an edit of the init containers and the regular containers.
+func changesContainers(change func(c *corev1.Container)) edit {
+	return changes(func(p *corev1.Pod) {
+		for _, c := range everyContainer(p) {
+			change(c)
+		}
+	})
+}
+
+// changesAppContainers returns an edit of the regular containers.
+func changesAppContainers(change func(c *corev1.Container)) edit {
+	return changes(func(p *corev1.Pod) {
+		for _, c := range appContainers(p) {
+			change(c)
+		}
+	})
+}
+
+// inOrder returns an edit that makes several edits, up to the first error.
+func inOrder(edits ...edit) edit {
+	return func(r *review.Request, p *corev1.Pod) error {
+		for _, e := range edits {
+			if err := e(r, p); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// changesJSON returns a handler that decodes the object into a T and sends the difference between the received document,
+// or the encoding of the T if onlyOwn is set, and the encoding of the changed T.
+func changesJSON[T any](change func(*T), onlyOwn bool) handler {
+	return func(r *review.Request) (patch.Patch, error) {
+		before, object := r.Object, new(T)
+		err := json.Unmarshal(before, object)
+		if err == nil && onlyOwn {
+			before, err = json.Marshal(object)
+		}
+		if err != nil {
+			return nil, err
+		}
+		change(object)
+		after, err := json.Marshal(object)
+		if err != nil {
+			return nil, err
+		}
+		return patch.Documents(before, after)
 	}
 }
 

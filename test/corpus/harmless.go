@@ -40,10 +40,9 @@ func harmless() []Case {
 
 // disablesTokenMount overwrites a field of the user. This is a policy and gives a stable result, so at
 // most advice is due.
-func disablesTokenMount(_ *review.Request, p *corev1.Pod) error {
+var disablesTokenMount = changes(func(p *corev1.Pod) {
 	p.Spec.AutomountServiceAccountToken = ptr.To(false)
-	return nil
-}
+})
 
 // deniesConflict denies Pods that it cannot serve. It denies them in every call, so the denials are
 // stable.
@@ -85,26 +84,24 @@ func labelsFromMap(r *review.Request, p *corev1.Pod) error {
 }
 
 // nodeSelectorFromMap copies a map into nodeSelector, where the iteration order does not matter.
-func nodeSelectorFromMap(_ *review.Request, p *corev1.Pod) error {
+var nodeSelectorFromMap = changes(func(p *corev1.Pod) {
 	for name, value := range settings() {
 		setKey(&p.Spec.NodeSelector, "agent-"+name, value)
 	}
-	return nil
-}
+})
 
 // limitsFromMap copies a map into the limits, where the iteration order does not matter.
-func limitsFromMap(_ *review.Request, p *corev1.Pod) error {
+var limitsFromMap = changes(func(p *corev1.Pod) {
 	limits := map[corev1.ResourceName]string{corev1.ResourceMemory: "128Mi", corev1.ResourceCPU: "500m", corev1.ResourceEphemeralStorage: "1Gi"}
 	if p.Spec.Resources != nil {
-		return nil
+		return
 	}
 	for name, limit := range limits {
 		for _, c := range everyContainer(p) {
 			defaultLimit(c, name, resource.MustParse(limit))
 		}
 	}
-	return nil
-}
+})
 
 // maxCached is the number of cached responses at which the cache is emptied.
 const maxCached = 256

@@ -32,26 +32,24 @@ func invalidResults() []Case {
 
 // labelFromTag sets a label to the text after the first colon of an image. If the registry has a
 // port, that text is not a valid label.
-func labelFromTag(_ *review.Request, p *corev1.Pod) error {
+var labelFromTag = changes(func(p *corev1.Pod) {
 	if len(p.Spec.Containers) == 0 {
-		return nil
+		return
 	}
 	if _, tag, ok := strings.Cut(p.Spec.Containers[0].Image, ":"); ok {
 		if _, has := p.Labels["app.kubernetes.io/version"]; !has {
 			setKey(&p.Labels, "app.kubernetes.io/version", tag)
 		}
 	}
-	return nil
-}
+})
 
 // labelFromGenerateName sets a label to generateName, which may end in a dash. Such a label is
 // invalid.
-func labelFromGenerateName(_ *review.Request, p *corev1.Pod) error {
+var labelFromGenerateName = changes(func(p *corev1.Pod) {
 	if p.Labels["app"] == "" && p.GenerateName != "" {
 		setKey(&p.Labels, "app", p.GenerateName)
 	}
-	return nil
-}
+})
 
 // volumePerContainer adds a suffix to the name of a container to name a volume. The result may be
 // longer than 63 characters.
@@ -69,76 +67,63 @@ func volumePerContainer(_ *review.Request, p *corev1.Pod) error {
 }
 
 // assumesTag reads the part after the colon of each image. It panics on an image without a tag.
-func assumesTag(_ *review.Request, p *corev1.Pod) error {
+var assumesTag = changes(func(p *corev1.Pod) {
 	for _, c := range appContainers(p) {
 		if strings.Split(c.Image, ":")[1] == "latest" {
 			c.ImagePullPolicy = corev1.PullAlways
 		}
 	}
 	annotate(p, "example.com/images", "seen")
-	return nil
-}
+})
 
 // readsNilSecurityContext reads the security context of each container. It panics where there is none.
-func readsNilSecurityContext(_ *review.Request, p *corev1.Pod) error {
-	for _, c := range appContainers(p) {
-		if c.SecurityContext.Privileged == nil {
-			c.SecurityContext.Privileged = ptr.To(false)
-		}
+var readsNilSecurityContext = changesAppContainers(func(c *corev1.Container) {
+	if c.SecurityContext.Privileged == nil {
+		c.SecurityContext.Privileged = ptr.To(false)
 	}
-	return nil
-}
+})
 
 // noEscalation forbids privilege escalation in every container. The API server rejects this for
 // privileged containers.
-func noEscalation(_ *review.Request, p *corev1.Pod) error {
-	if isWindows(p) {
-		return nil
+var noEscalation = unless(isWindows, changesContainers(func(c *corev1.Container) {
+	if s := securityOf(c); s.AllowPrivilegeEscalation == nil {
+		s.AllowPrivilegeEscalation = ptr.To(false)
 	}
-	for _, c := range everyContainer(p) {
-		if s := securityOf(c); s.AllowPrivilegeEscalation == nil {
-			s.AllowPrivilegeEscalation = ptr.To(false)
-		}
-	}
-	return nil
-}
+}))
 
 // userNamespace sets hostUsers to false. The API server rejects this for a Pod in a namespace of the
 // host.
-func userNamespace(_ *review.Request, p *corev1.Pod) error {
+var userNamespace = changes(func(p *corev1.Pod) {
 	if p.Spec.HostUsers == nil && !isWindows(p) {
 		p.Spec.HostUsers = ptr.To(false)
 	}
-	return nil
-}
+})
 
 // gatesScheduledPods adds a scheduling gate. The API server rejects this for a Pod that already has a
 // node.
-func gatesScheduledPods(_ *review.Request, p *corev1.Pod) error {
+var gatesScheduledPods = changes(func(p *corev1.Pod) {
 	own := corev1.PodSchedulingGate{Name: "example.com/quota"}
 	for _, g := range p.Spec.SchedulingGates {
 		if g == own {
-			return nil
+			return
 		}
 	}
 	p.Spec.SchedulingGates = append(p.Spec.SchedulingGates, own)
-	return nil
-}
+})
 
 // addsSecondController adds an owner that is a controller. The Pods of a ReplicaSet already have one,
 // and two are invalid.
-func addsSecondController(_ *review.Request, p *corev1.Pod) error {
+var addsSecondController = changes(func(p *corev1.Pod) {
 	own := metav1.OwnerReference{
 		APIVersion: "example.com/v1", Kind: "Group", Name: "shop", UID: "3c1d7c52-0f53-4cc0-9f5e-8f6a6f1f2b10", Controller: ptr.To(true),
 	}
 	for _, r := range p.OwnerReferences {
 		if r.UID == own.UID {
-			return nil
+			return
 		}
 	}
 	p.OwnerReferences = append(p.OwnerReferences, own)
-	return nil
-}
+})
 
 // parsesStatusStrictly decodes its annotation and fails if it is not valid JSON. Any user can write
 // the annotation.

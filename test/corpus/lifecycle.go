@@ -3,8 +3,7 @@
 package corpus
 
 import (
-	"bytes"
-	"io"
+	"errors"
 	"net/http"
 	"slices"
 
@@ -56,28 +55,21 @@ func refusesUpdates(r *review.Request, p *corev1.Pod) error {
 
 // withArgument adds its argument to each container with arguments. If it is called on CREATE only,
 // applying the manifest again removes the argument.
-func withArgument(_ *review.Request, p *corev1.Pod) error {
-	for i := range p.Spec.Containers {
-		if c := &p.Spec.Containers[i]; len(c.Args) > 0 && !slices.Contains(c.Args, "--agent") {
-			c.Args = append(c.Args, "--agent")
-		}
+var withArgument = changesAppContainers(func(c *corev1.Container) {
+	if len(c.Args) > 0 && !slices.Contains(c.Args, "--agent") {
+		c.Args = append(c.Args, "--agent")
 	}
-	return nil
-}
+})
 
 // needsObject returns an error for requests without an object. A DELETE has none.
 type needsObject struct{ handler }
 
 func (h needsObject) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	body, err := io.ReadAll(req.Body)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	if r, err := review.Decode(body); err == nil && r.Object == nil {
-		http.Error(w, "there is no object", http.StatusInternalServerError)
-		return
-	}
-	req.Body = io.NopCloser(bytes.NewReader(body))
-	h.handler.ServeHTTP(w, req)
+	serve(w, req, func(r *review.Request) ([]byte, error) {
+		if r.Object == nil {
+			return nil, errors.New("there is no object")
+		}
+		d, p, err := h.decide(r)
+		return review.AppendMutating(nil, r, d, p), err
+	})
 }

@@ -45,91 +45,78 @@ func listMistakes() []Case {
 
 // checksOtherContainers adds an init container, but looks for it among the containers. A second call
 // adds it again.
-func checksOtherContainers(_ *review.Request, p *corev1.Pod) error {
+var checksOtherContainers = changes(func(p *corev1.Pod) {
 	if slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool { return c.Name == "mesh-proxy" }) {
-		return nil
+		return
 	}
 	p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{
 		Name: "mesh-proxy", Image: "registry.example.com/mesh/proxy:1.24", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
 	})
-	return nil
-}
+})
 
 // sidecarByImage recognizes its container by its image. After a change of the image it adds a second
 // container of the same name.
-func sidecarByImage(_ *review.Request, p *corev1.Pod) error {
+var sidecarByImage = changes(func(p *corev1.Pod) {
 	const image = "registry.example.com/metrics:v3"
 	if !slices.ContainsFunc(everyContainer(p), func(c *corev1.Container) bool { return c.Image == image }) {
 		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "metrics", Image: image})
 	}
-	return nil
-}
+})
 
 // stopsAtSidecar configures the containers before its own. A container appended after the first call
 // gets no variable.
-func stopsAtSidecar(r *review.Request, p *corev1.Pod) error {
-	if err := sidecarIfAbsent(r, p); err != nil {
-		return err
-	}
+var stopsAtSidecar = inOrder(sidecarIfAbsent, changes(func(p *corev1.Pod) {
 	for _, c := range appContainers(p) {
 		if c.Name == sidecar().Name {
 			break
 		}
 		ensureEnv(c, "AGENT_ADDRESS", "localhost:8126")
 	}
-	return nil
-}
+}))
 
 // skipsLastContainer configures all containers except the last, which it assumes to be its own. A
 // container appended later is last.
-func skipsLastContainer(r *review.Request, p *corev1.Pod) error {
-	if err := sidecarIfAbsent(r, p); err != nil {
-		return err
-	}
+var skipsLastContainer = inOrder(sidecarIfAbsent, changes(func(p *corev1.Pod) {
 	for i := range len(p.Spec.Containers) - 1 {
 		ensureEnv(&p.Spec.Containers[i], "AGENT_ADDRESS", "localhost:8126")
 	}
-	return nil
-}
+}))
 
 // affinityReplaced replaces an affinity that lacks node affinity. It removes the Pod affinity of the
 // user.
-func affinityReplaced(_ *review.Request, p *corev1.Pod) error {
+var affinityReplaced = changes(func(p *corev1.Pod) {
 	if p.Spec.Affinity != nil && p.Spec.Affinity.NodeAffinity != nil {
-		return nil
+		return
 	}
 	p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 1, Preference: corev1.NodeSelectorTerm{
 			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "example.com/pool", Operator: corev1.NodeSelectorOpIn, Values: []string{"general"}}},
 		}}},
 	}}
-	return nil
-}
+})
 
 // resourcesReplaced replaces resources that have no limits. It removes the requests of the user.
-func resourcesReplaced(_ *review.Request, p *corev1.Pod) error {
+var resourcesReplaced = changes(func(p *corev1.Pod) {
 	for _, c := range appContainers(p) {
 		if len(c.Resources.Limits) == 0 && p.Spec.Resources == nil {
 			c.Resources = corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: overhead.DeepCopy()}}
 		}
 	}
-	return nil
-}
+})
 
 // requirementInTerms appends a requirement to each node selector term without a check. A second call
 // appends it again.
-func requirementInTerms(_ *review.Request, p *corev1.Pod) error {
+var requirementInTerms = changes(func(p *corev1.Pod) {
 	own := corev1.NodeSelectorRequirement{Key: "example.com/tenant", Operator: corev1.NodeSelectorOpIn, Values: []string{"shop"}}
 	if p.Spec.Affinity == nil || p.Spec.Affinity.NodeAffinity == nil || p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		setKey(&p.Spec.NodeSelector, own.Key, own.Values[0])
-		return nil
+		return
 	}
 	terms := p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
 	for i := range terms {
 		terms[i].MatchExpressions = append(terms[i].MatchExpressions, own)
 	}
-	return nil
-}
+})
 
 // usesOldIndexes inserts its container at the front and then patches the others at their old indexes,
 // each of which is now one too low.
@@ -207,7 +194,7 @@ func envRewritten(r *review.Request) (patch.Patch, error) {
 
 // networkByPrefix appends its network to a list unless the list begins with it. A second call finds it
 // at the end and appends it again.
-func networkByPrefix(_ *review.Request, p *corev1.Pod) error {
+var networkByPrefix = changes(func(p *corev1.Pod) {
 	const key, network = "k8s.v1.cni.cncf.io/networks", "mesh-cni"
 	value := p.Annotations[key]
 	switch {
@@ -216,5 +203,4 @@ func networkByPrefix(_ *review.Request, p *corev1.Pod) error {
 	case !strings.HasPrefix(value, network):
 		metav1.SetMetaDataAnnotation(&p.ObjectMeta, key, value+","+network)
 	}
-	return nil
-}
+})

@@ -43,37 +43,33 @@ func signsImages(_ *review.Request, p *corev1.Pod) error {
 }
 
 // replacesAnnotations replaces all annotations with its own. It removes those of the user.
-func replacesAnnotations(_ *review.Request, p *corev1.Pod) error {
+var replacesAnnotations = changes(func(p *corev1.Pod) {
 	if p.Annotations["agent/ok"] != "yes" {
 		p.Annotations = map[string]string{"agent/ok": "yes"}
 	}
-	return nil
-}
+})
 
 // ownNameserver replaces all name servers with its own. It removes those of the user.
-func ownNameserver(_ *review.Request, p *corev1.Pod) error {
+var ownNameserver = changes(func(p *corev1.Pod) {
 	if p.Spec.DNSConfig == nil {
 		p.Spec.DNSConfig = &corev1.PodDNSConfig{}
 	}
 	p.Spec.DNSConfig.Nameservers = []string{"192.0.2.10"}
-	return nil
-}
+})
 
 // onlyOwnFinalizer replaces all finalizers with its own. It removes those of the user.
-func onlyOwnFinalizer(_ *review.Request, p *corev1.Pod) error {
+var onlyOwnFinalizer = changes(func(p *corev1.Pod) {
 	if !slices.Contains(p.Finalizers, "bugs.example.com/agent") {
 		p.Finalizers = []string{"bugs.example.com/agent"}
 	}
-	return nil
-}
+})
 
 // ownTolerations replaces all tolerations with its own. It removes those of the user.
-func ownTolerations(_ *review.Request, p *corev1.Pod) error {
+var ownTolerations = changes(func(p *corev1.Pod) {
 	if !slices.Contains(p.Spec.Tolerations, agentToleration()) {
 		p.Spec.Tolerations = []corev1.Toleration{agentToleration()}
 	}
-	return nil
-}
+})
 
 // mountsOnce skips Pods that have its annotation. A container added after the first call gets no
 // mount.
@@ -90,12 +86,11 @@ func mountsOnce(_ *review.Request, p *corev1.Pod) error {
 
 // configuresSidecarOnce lists the containers in a variable when it adds the sidecar. A container added
 // later is missing there.
-func configuresSidecarOnce(_ *review.Request, p *corev1.Pod) error {
+var configuresSidecarOnce = changes(func(p *corev1.Pod) {
 	if nameTaken(p, sidecar().Name) {
-		return nil
+		return
 	}
 	c := sidecar()
 	ensureEnv(&c, "CONTAINERS", strings.Join(foreign(p, sidecar().Name), ","))
 	p.Spec.Containers = append(p.Spec.Containers, c)
-	return nil
-}
+})

@@ -51,33 +51,28 @@ func settings() map[string]string {
 }
 
 // mapOrder appends variables in the iteration order of a map. Equal requests get different lists.
-func mapOrder(_ *review.Request, p *corev1.Pod) error {
+var mapOrder = changes(func(p *corev1.Pod) {
 	if len(p.Spec.Containers) == 0 {
-		return nil
+		return
 	}
 	for name, value := range settings() {
 		ensureEnv(&p.Spec.Containers[0], name, value)
 	}
-	return nil
-}
+})
 
 // sortedOrder appends variables in the order of their names.
-func sortedOrder(_ *review.Request, p *corev1.Pod) error {
-	for _, c := range everyContainer(p) {
-		for _, name := range slices.Sorted(maps.Keys(settings())) {
-			ensureEnv(c, name, settings()[name])
-		}
+var sortedOrder = changesContainers(func(c *corev1.Container) {
+	for _, name := range slices.Sorted(maps.Keys(settings())) {
+		ensureEnv(c, name, settings()[name])
 	}
-	return nil
-}
+})
 
 // mapIntoMap copies a map into the annotations, where the iteration order does not matter.
-func mapIntoMap(_ *review.Request, p *corev1.Pod) error {
+var mapIntoMap = changes(func(p *corev1.Pod) {
 	for name, value := range settings() {
 		annotate(p, "agent/"+name, value)
 	}
-	return nil
-}
+})
 
 // counterCase returns a case of a handler that counts its calls.
 func counterCase(name string, change func(p *corev1.Pod, n int64)) Case {
@@ -105,10 +100,9 @@ func setEnvValue(c *corev1.Container, name, value string) {
 }
 
 // constantPort writes the same port in every call.
-func constantPort(_ *review.Request, p *corev1.Pod) error {
+var constantPort = changes(func(p *corev1.Pod) {
 	setPort(p, 15000)
-	return nil
-}
+})
 
 // derivedPort computes the port from the namespace, which no webhook changes.
 func derivedPort(r *review.Request, p *corev1.Pod) error {
@@ -117,16 +111,14 @@ func derivedPort(r *review.Request, p *corev1.Pod) error {
 }
 
 // lastSeen writes the time of each call. Two calls never agree.
-func lastSeen(_ *review.Request, p *corev1.Pod) error {
+var lastSeen = changes(func(p *corev1.Pod) {
 	annotate(p, "agent/last-seen", time.Now().Format(time.RFC3339Nano))
-	return nil
-}
+})
 
 // firstSeen writes the time of the first call and keeps it. The user declares that the time may differ.
-func firstSeen(_ *review.Request, p *corev1.Pod) error {
+var firstSeen = changes(func(p *corev1.Pod) {
 	if _, ok := p.Annotations["agent/first-seen"]; ok {
-		return nil
+		return
 	}
 	annotate(p, "agent/first-seen", time.Now().Format(time.RFC3339Nano))
-	return nil
-}
+})

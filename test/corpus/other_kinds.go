@@ -60,16 +60,15 @@ func otherKinds() []Case {
 }
 
 // servicePortsByNumber keeps one port per number. A Service may use a number for TCP and for UDP.
-func servicePortsByNumber(_ *review.Request, s *corev1.Service) error {
+var servicePortsByNumber = changes(func(s *corev1.Service) {
 	s.Spec.Ports = byName(s.Spec.Ports, func(p corev1.ServicePort) int32 { return p.Port })
 	setKey(&s.Annotations, "example.com/ports", "checked")
-	return nil
-}
+})
 
 // addsTLSOnce adds TLS for all hosts unless there is any TLS. A host added later gets none.
-func addsTLSOnce(_ *review.Request, i *networkingv1.Ingress) error {
+var addsTLSOnce = changes(func(i *networkingv1.Ingress) {
 	if len(i.Spec.TLS) > 0 {
-		return nil
+		return
 	}
 	var hosts []string
 	for _, rule := range i.Spec.Rules {
@@ -80,12 +79,11 @@ func addsTLSOnce(_ *review.Request, i *networkingv1.Ingress) error {
 	if len(hosts) > 0 {
 		i.Spec.TLS = []networkingv1.IngressTLS{{Hosts: hosts, SecretName: "wildcard"}}
 	}
-	return nil
-}
+})
 
 // nameLabel overwrites labels of the template that the selector may use. The Deployment is then
 // invalid.
-func nameLabel(_ *review.Request, d *appsv1.Deployment) error {
+var nameLabel = changes(func(d *appsv1.Deployment) {
 	if len(d.Name) <= 63 && !strings.Contains(d.Name, ".") {
 		for _, key := range []string{"app", "app.kubernetes.io/name"} {
 			if _, ok := d.Spec.Template.Labels[key]; ok {
@@ -94,20 +92,18 @@ func nameLabel(_ *review.Request, d *appsv1.Deployment) error {
 		}
 	}
 	setKey(&d.Spec.Template.Labels, "example.com/named", "yes")
-	return nil
-}
+})
 
 // setsNoneUnavailable sets maxUnavailable to 0, which is invalid beside a maxSurge of 0.
-func setsNoneUnavailable(_ *review.Request, d *appsv1.Deployment) error {
+var setsNoneUnavailable = changes(func(d *appsv1.Deployment) {
 	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
-		return nil
+		return
 	}
 	if d.Spec.Strategy.RollingUpdate == nil {
 		d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{}
 	}
 	d.Spec.Strategy.RollingUpdate.MaxUnavailable = ptr.To(intstr.FromInt32(0))
-	return nil
-}
+})
 
 func statefulSetWithClaims() *appsv1.StatefulSet {
 	claim := *sampleClaim()
@@ -122,40 +118,35 @@ func statefulSetWithClaims() *appsv1.StatefulSet {
 }
 
 // claimsLabelled labels the volume claim templates, which are immutable in updates.
-func claimsLabelled(_ *review.Request, s *appsv1.StatefulSet) error {
+var claimsLabelled = changes(func(s *appsv1.StatefulSet) {
 	for i := range s.Spec.VolumeClaimTemplates {
 		setKey(&s.Spec.VolumeClaimTemplates[i].Labels, "example.com/backup", "daily")
 	}
-	return nil
-}
+})
 
 // jobTraced annotates the Pod template of a Job, which is immutable in updates.
-func jobTraced(_ *review.Request, j *batchv1.Job) error {
+var jobTraced = changes(func(j *batchv1.Job) {
 	setKey(&j.Spec.Template.Annotations, "trace.example.com/enabled", "true")
-	return nil
-}
+})
 
 // immutableData adds data to ConfigMaps. The API server rejects this for an immutable one.
-func immutableData(_ *review.Request, c *corev1.ConfigMap) error {
+var immutableData = changes(func(c *corev1.ConfigMap) {
 	if _, taken := c.BinaryData["ca.crt"]; !taken {
 		setKey(&c.Data, "ca.crt", "-----BEGIN CERTIFICATE-----")
 	}
-	return nil
-}
+})
 
 // teamFromName reads the part of the name after the first dash. It panics on a name without a dash.
-func teamFromName(_ *review.Request, n *corev1.Namespace) error {
+var teamFromName = changes(func(n *corev1.Namespace) {
 	setKey(&n.Labels, "example.com/team", strings.Split(n.Name, "-")[1])
-	return nil
-}
+})
 
 // addsMinAvailable sets minAvailable, which is invalid beside maxUnavailable.
-func addsMinAvailable(_ *review.Request, b *policyv1.PodDisruptionBudget) error {
+var addsMinAvailable = changes(func(b *policyv1.PodDisruptionBudget) {
 	if b.Spec.MinAvailable == nil {
 		b.Spec.MinAvailable = ptr.To(intstr.FromInt32(1))
 	}
-	return nil
-}
+})
 
 // A countingWidget omits a retries field of 0 when it is encoded.
 type countingWidget struct {
@@ -199,29 +190,26 @@ func oneVersion() Case {
 }
 
 // atLeastTwo raises minReplicas to 2, which is invalid if maxReplicas is 1.
-func atLeastTwo(_ *review.Request, h *autoscalingv2.HorizontalPodAutoscaler) error {
+var atLeastTwo = changes(func(h *autoscalingv2.HorizontalPodAutoscaler) {
 	h.Spec.MinReplicas = ptr.To(max(ptr.Deref(h.Spec.MinReplicas, 1), 2))
-	return nil
-}
+})
 
 // checksWrongList adds a pull secret, but looks for it among the other secrets. A second call adds it
 // again.
-func checksWrongList(_ *review.Request, a *corev1.ServiceAccount) error {
+var checksWrongList = changes(func(a *corev1.ServiceAccount) {
 	const name = "registry-mirror"
 	if !slices.ContainsFunc(a.Secrets, func(s corev1.ObjectReference) bool { return s.Name == name }) {
 		a.ImagePullSecrets = append(a.ImagePullSecrets, corev1.LocalObjectReference{Name: name})
 	}
-	return nil
-}
+})
 
 // tierSelected adds a selector to a claim that has none and no data source. The selector is immutable
 // in updates.
-func tierSelected(_ *review.Request, c *corev1.PersistentVolumeClaim) error {
+var tierSelected = changes(func(c *corev1.PersistentVolumeClaim) {
 	if c.Spec.Selector == nil && c.Spec.DataSource == nil && c.Spec.DataSourceRef == nil {
 		c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"example.com/tier": "gold"}}
 	}
-	return nil
-}
+})
 
 // A memoryWidget decodes memory as a string, but the custom resource also permits integers.
 type memoryWidget struct {
@@ -234,10 +222,9 @@ type memoryWidget struct {
 }
 
 // memoryAsString copies the memory into an annotation. It fails if the memory is an integer.
-func memoryAsString(_ *review.Request, w *memoryWidget) error {
+var memoryAsString = changes(func(w *memoryWidget) {
 	setKey(&w.Metadata.Annotations, "example.com/memory", cmp.Or(w.Spec.Memory, "none"))
-	return nil
-}
+})
 
 // recordsOperation records whether the request was a create or an update, so even an update without
 // changes modifies the object.

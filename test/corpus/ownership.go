@@ -31,8 +31,7 @@ func ownershipLookalikes() []Case {
 // refusesOwnEnv denies Pods that have its variable, and then adds it. A second call denies its own
 // output.
 func refusesOwnEnv(_ *review.Request, p *corev1.Pod) error {
-	for i := range p.Spec.Containers {
-		c := &p.Spec.Containers[i]
+	for _, c := range appContainers(p) {
 		if findEnv(c, "AGENT_ID") != nil {
 			return denial("AGENT_ID is reserved")
 		}
@@ -74,7 +73,7 @@ func userOf(uid int64) *corev1.SecurityContext {
 }
 
 // overrideOnce keeps the user's security context in its first call and replaces it in the second.
-func overrideOnce(_ *review.Request, p *corev1.Pod) error {
+var overrideOnce = changes(func(p *corev1.Pod) {
 	template := sidecar()
 	template.SecurityContext = userOf(agentUser)
 	if c := container(p, template.Name); c == nil {
@@ -86,24 +85,15 @@ func overrideOnce(_ *review.Request, p *corev1.Pod) error {
 		c.SecurityContext = template.SecurityContext
 	}
 	annotate(p, injected, "injected")
-	return nil
-}
+})
 
 // fillsNil sets the user id only if it is nil, so the user's value stays in every call.
-func fillsNil(r *review.Request, p *corev1.Pod) error {
-	if err := sidecarIfAbsent(r, p); err != nil {
-		return err
-	}
-	defaultUser(p, agentUser)
-	annotate(p, injected, "injected")
-	return nil
-}
+var fillsNil = inOrder(sidecarIfAbsent, changes(func(p *corev1.Pod) { defaultUser(p, agentUser) }), annotatedStatus)
 
 // rivalFillsNil sets another user id for the same container if its user id is nil.
-func rivalFillsNil(_ *review.Request, p *corev1.Pod) error {
+var rivalFillsNil = changes(func(p *corev1.Pod) {
 	defaultUser(p, 2000)
-	return nil
-}
+})
 
 // defaultUser sets the user id of the sidecar if it is nil.
 func defaultUser(p *corev1.Pod, uid int64) {

@@ -3,7 +3,6 @@
 package corpus
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 
@@ -11,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/admitkit/admitkit/pkg/patch"
-	"github.com/admitkit/admitkit/pkg/review"
 )
 
 // P13 to P16 and P25: webhooks whose patches remove too much, or do not apply.
@@ -148,41 +146,11 @@ func annotateDeployment(d *appsv1.Deployment) {
 
 // roundTrip returns a handler that compares the received document with the encoding of its own type.
 // Its patch removes every field that the type lacks.
-func roundTrip[T any](change func(*T)) handler {
-	return func(r *review.Request) (patch.Patch, error) {
-		object := new(T)
-		if err := json.Unmarshal(r.Object, object); err != nil {
-			return nil, err
-		}
-		change(object)
-		after, err := json.Marshal(object)
-		if err != nil {
-			return nil, err
-		}
-		return patch.Documents(r.Object, after)
-	}
-}
+func roundTrip[T any](change func(*T)) handler { return changesJSON(change, false) }
 
 // diffBeforeAfter returns a handler that compares two encodings of the same type, so unknown fields
 // stay. The paths of such a patch may be missing in the received document, except for annotations.
-func diffBeforeAfter[T any](change func(*T)) handler {
-	return func(r *review.Request) (patch.Patch, error) {
-		object := new(T)
-		if err := json.Unmarshal(r.Object, object); err != nil {
-			return nil, err
-		}
-		before, err := json.Marshal(object)
-		if err != nil {
-			return nil, err
-		}
-		change(object)
-		after, err := json.Marshal(object)
-		if err != nil {
-			return nil, err
-		}
-		return patch.Documents(before, after)
-	}
-}
+func diffBeforeAfter[T any](change func(*T)) handler { return changesJSON(change, true) }
 
 // legacy returns the indexes of the elements whose name begins with "legacy-".
 func legacy(list []any) []int {

@@ -10,21 +10,28 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// side returns the container that the sidecar injectors add.
+// sidecar returns the container that the sidecar injectors add.
 func sidecar() corev1.Container {
 	return corev1.Container{Name: "agent", Image: "registry.example.com/agent:v1"}
 }
 
 // everyContainer returns the init containers and the regular containers.
 func everyContainer(p *corev1.Pod) []*corev1.Container {
-	var all []*corev1.Container
-	for i := range p.Spec.InitContainers {
-		all = append(all, &p.Spec.InitContainers[i])
-	}
-	for i := range p.Spec.Containers {
-		all = append(all, &p.Spec.Containers[i])
+	return slices.Concat(pointers(p.Spec.InitContainers), pointers(p.Spec.Containers))
+}
+
+// appContainers returns the regular containers.
+func appContainers(p *corev1.Pod) []*corev1.Container { return pointers(p.Spec.Containers) }
+
+// pointers returns a pointer to each element of a list.
+func pointers[T any](list []T) []*T {
+	var all []*T
+	for i := range list {
+		all = append(all, &list[i])
 	}
 	return all
 }
@@ -112,6 +119,10 @@ func ensureVolume(p *corev1.Pod, want corev1.Volume) error {
 	}
 	addVolume(p, want)
 	return nil
+}
+
+func ensuresVolume(want corev1.Volume) edit {
+	return func(_ *review.Request, p *corev1.Pod) error { return ensureVolume(p, want) }
 }
 
 // ensureMount adds a mount unless the container has it. It denies another mount at the same path.

@@ -106,14 +106,7 @@ func composed(name string, parts []part, at int, b bug) Case {
 				edits[i] = b.new()
 			}
 		}
-		return pods(func(r *review.Request, p *corev1.Pod) error {
-			for _, e := range edits {
-				if err := e(r, p); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+		return pods(inOrder(edits...))
 	})
 	short, _, _ := strings.Cut(name, ":")
 	c.Webhook = registration(short, "", "pods", create)
@@ -126,8 +119,8 @@ func (m *partInputs) others(p *corev1.Pod) []*corev1.Container {
 	return slices.DeleteFunc(everyContainer(p), func(c *corev1.Container) bool { return slices.Contains(m.own, c.Name) })
 }
 
-// each returns an edit of every container in m.others.
-func (m *partInputs) each(change func(c *corev1.Container) error) edit {
+// tryEach returns an edit of every container in m.others, up to the first error.
+func (m *partInputs) tryEach(change func(c *corev1.Container) error) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		for _, c := range m.others(p) {
 			if err := change(c); err != nil {
@@ -136,6 +129,24 @@ func (m *partInputs) each(change func(c *corev1.Container) error) edit {
 		}
 		return nil
 	}
+}
+
+// each returns an edit of every container in m.others.
+func (m *partInputs) each(change func(c *corev1.Container)) edit {
+	return changes(func(p *corev1.Pod) {
+		for _, c := range m.others(p) {
+			change(c)
+		}
+	})
+}
+
+// missing returns an edit of each container in m.others for which has is false.
+func (m *partInputs) missing(has func(c *corev1.Container) bool, change func(c *corev1.Container)) edit {
+	return m.each(func(c *corev1.Container) {
+		if !has(c) {
+			change(c)
+		}
+	})
 }
 
 // early returns a bug that skips the whole Pod if done is true for one of m.others.

@@ -18,27 +18,23 @@ func (m *partInputs) envName() string { return strings.ToUpper(strings.ReplaceAl
 
 func envPart(m *partInputs) part {
 	name, value := m.envName(), randomWord(m.Rand)
-	ensure := m.each(func(c *corev1.Container) error {
+	ensure := m.each(func(c *corev1.Container) {
 		ensureEnv(c, name, value)
-		return nil
 	})
 	has := func(c *corev1.Container) bool { return findEnv(c, name) != nil }
 	return part{name: "env", ensure: ensure, bugs: []bug{
-		broken("guard removed", m.each(func(c *corev1.Container) error {
+		broken("guard removed", m.each(func(c *corev1.Container) {
 			c.Env = append(c.Env, corev1.EnvVar{Name: name, Value: value})
-			return nil
 		}), "L1"),
-		broken("random value", m.each(func(c *corev1.Container) error {
+		broken("random value", m.each(func(c *corev1.Container) {
 			setEnv(c, name, randomHex())
-			return nil
 		}), "L1", "L3"),
-		broken("value beside valueFrom", m.each(func(c *corev1.Container) error {
+		broken("value beside valueFrom", m.each(func(c *corev1.Container) {
 			if e := findEnv(c, name); e != nil {
 				e.Value = value
-				return nil
+				return
 			}
 			ensureEnv(c, name, value)
-			return nil
 		}), "L5", "L1"),
 		m.early(has, ensure),
 		denied(func(p *corev1.Pod) bool {
@@ -56,17 +52,15 @@ func envMapPart(m *partInputs) part {
 	}
 	return part{
 		name: "several env",
-		ensure: m.each(func(c *corev1.Container) error {
+		ensure: m.each(func(c *corev1.Container) {
 			for _, name := range names {
 				ensureEnv(c, name, values[name])
 			}
-			return nil
 		}),
-		bugs: []bug{broken("order of a map", m.each(func(c *corev1.Container) error {
+		bugs: []bug{broken("order of a map", m.each(func(c *corev1.Container) {
 			for name, value := range values {
 				ensureEnv(c, name, value)
 			}
-			return nil
 		}), "L3")},
 	}
 }
@@ -78,16 +72,8 @@ func envFromPart(m *partInputs) part {
 			return s.Prefix == "" && s.ConfigMapRef != nil && s.ConfigMapRef.Name == m.word
 		})
 	}
-	blind := func(c *corev1.Container) error {
-		c.EnvFrom = append(c.EnvFrom, *source.DeepCopy())
-		return nil
-	}
-	ensure := m.each(func(c *corev1.Container) error {
-		if has(c) {
-			return nil
-		}
-		return blind(c)
-	})
+	blind := func(c *corev1.Container) { c.EnvFrom = append(c.EnvFrom, *source.DeepCopy()) }
+	ensure := m.missing(has, blind)
 	return part{name: "envFrom", ensure: ensure, bugs: []bug{broken("guard removed", m.each(blind), "L1"), m.early(has, ensure)}}
 }
 
@@ -110,50 +96,35 @@ func tokenPart(m *partInputs) part {
 		e := findEnv(c, name)
 		return e != nil && slices.Contains(strings.Fields(e.Value), token)
 	}
-	ensure := m.each(func(c *corev1.Container) error {
+	ensure := m.tryEach(func(c *corev1.Container) error {
 		if has(c) {
 			return nil
 		}
 		return extend(c)
 	})
-	return part{name: "token", ensure: ensure, bugs: []bug{broken("concatenates", m.each(extend), "L1", "L12"), m.early(has, ensure)}}
+	return part{name: "token", ensure: ensure, bugs: []bug{broken("concatenates", m.tryEach(extend), "L1", "L12"), m.early(has, ensure)}}
 }
 
 func argsPart(m *partInputs) part {
 	token := "--" + m.word
 	has := func(c *corev1.Container) bool { return slices.Contains(c.Args, token) }
-	blind := func(c *corev1.Container) error {
-		c.Args = append(c.Args, token)
-		return nil
-	}
-	ensure := m.each(func(c *corev1.Container) error {
-		if has(c) {
-			return nil
-		}
-		return blind(c)
-	})
+	blind := func(c *corev1.Container) { c.Args = append(c.Args, token) }
+	ensure := m.missing(has, blind)
 	return part{name: "args", ensure: ensure, bugs: []bug{
 		broken("guard removed", m.each(blind), "L1"),
-		broken("replaces the list", m.each(func(c *corev1.Container) error {
-			if !has(c) {
-				c.Args = []string{token}
-			}
-			return nil
-		}), "L10", "L5"),
+		broken("replaces the list", m.missing(has, func(c *corev1.Container) { c.Args = []string{token} }), "L10", "L5"),
 		m.early(has, ensure),
 	}}
 }
 
 func imagePart(m *partInputs) part {
 	prefix := m.word + ".example.com/"
-	ensure := m.each(func(c *corev1.Container) error {
+	ensure := m.each(func(c *corev1.Container) {
 		prefixImage(c, prefix)
-		return nil
 	})
 	return part{name: "image", ensure: ensure, bugs: []bug{
-		broken("guard removed", m.each(func(c *corev1.Container) error {
+		broken("guard removed", m.each(func(c *corev1.Container) {
 			c.Image = prefix + c.Image
-			return nil
 		}), "L1", "L12"),
 		m.early(func(c *corev1.Container) bool { return strings.HasPrefix(c.Image, prefix) }, ensure),
 	}}
@@ -174,29 +145,25 @@ func limitPart(m *partInputs) part {
 	}
 	return part{
 		name: "limit",
-		ensure: alone(m.each(func(c *corev1.Container) error {
+		ensure: alone(m.each(func(c *corev1.Container) {
 			defaultLimit(c, name, amount)
-			return nil
 		})),
 		bugs: []bug{
-			broken("relative", alone(m.each(func(c *corev1.Container) error {
+			broken("relative", alone(m.each(func(c *corev1.Container) {
 				limit := c.Resources.Limits[name]
 				limit.Add(amount)
 				set(c, limit)
-				return nil
 			})), "L1", "L12"),
-			broken("below the request", alone(m.each(func(c *corev1.Container) error {
+			broken("below the request", alone(m.each(func(c *corev1.Container) {
 				if _, ok := c.Resources.Limits[name]; !ok {
 					set(c, amount)
 				}
-				return nil
 			})), "L1", "L5"),
-			broken("replaces the map", alone(m.each(func(c *corev1.Container) error {
+			broken("replaces the map", alone(m.each(func(c *corev1.Container) {
 				if _, ok := c.Resources.Limits[name]; !ok {
 					c.Resources.Limits = nil
 					defaultLimit(c, name, amount)
 				}
-				return nil
 			})), "L10", "L5"),
 		},
 	}
@@ -204,10 +171,7 @@ func limitPart(m *partInputs) part {
 
 func securityPart(m *partInputs) part {
 	secure := func(change func(c *corev1.Container)) edit {
-		return unless(isWindows, m.each(func(c *corev1.Container) error {
-			change(c)
-			return nil
-		}))
+		return unless(isWindows, m.each(change))
 	}
 	isSet := func(c *corev1.Container) bool {
 		return c.SecurityContext != nil && c.SecurityContext.ReadOnlyRootFilesystem != nil

@@ -13,18 +13,10 @@ import (
 
 var podParts = []maker{volumePart, sidecarPart, initPart, tolerationPart, pullSecretPart, hostAliasPart}
 
-// changes returns an edit that cannot fail.
-func changes(change func(p *corev1.Pod)) edit {
-	return func(_ *review.Request, p *corev1.Pod) error {
-		change(p)
-		return nil
-	}
-}
-
 func volumePart(m *partInputs) part {
 	volume := []corev1.Volume{emptyDir(m.word), secretVolume(m.word, m.word+"-secret"), configVolume(m.word, m.word+"-config")}[m.IntN(3)]
 	mount := corev1.VolumeMount{Name: m.word, MountPath: "/" + m.word}
-	mounted := m.each(func(c *corev1.Container) error { return ensureMount(c, mount) })
+	mounted := m.tryEach(func(c *corev1.Container) error { return ensureMount(c, mount) })
 	ensured := func(ensure func(p *corev1.Pod) error, mounted edit) edit {
 		return func(r *review.Request, p *corev1.Pod) error {
 			if err := ensure(p); err != nil {
@@ -42,16 +34,14 @@ func volumePart(m *partInputs) part {
 	ensure := ensured(here, mounted)
 	return part{name: "volume", ensure: ensure, bugs: []bug{
 		broken("volume guard removed", ensured(blindly, mounted), "L1"),
-		broken("mount guard removed", ensured(here, m.each(func(c *corev1.Container) error {
+		broken("mount guard removed", ensured(here, m.each(func(c *corev1.Container) {
 			addMount(c, mount)
-			return nil
 		})), "L1", "L5"),
 		broken("early return", unless(has, ensure), "L4b", "L5"),
-		broken("path not checked", ensured(here, m.each(func(c *corev1.Container) error {
+		broken("path not checked", ensured(here, m.each(func(c *corev1.Container) {
 			if !mountsVolume(c, m.word) {
 				addMount(c, mount)
 			}
-			return nil
 		})), "L1", "L5"), // L1 if a generated object has a mount at the path
 		broken("volume known by its name only", ensured(func(p *corev1.Pod) error {
 			if has(p) {

@@ -59,14 +59,13 @@ func repeatedChangeLookalikes() []Case {
 }
 
 // toggled switches between two values. Every call changes the Pod.
-func toggled(_ *review.Request, p *corev1.Pod) error {
+var toggled = changes(func(p *corev1.Pod) {
 	if p.Annotations["agent/turn"] == "on" {
 		annotate(p, "agent/turn", "off")
-		return nil
+		return
 	}
 	annotate(p, "agent/turn", "on")
-	return nil
-}
+})
 
 // shortenedTo shortens labels above 20 characters to a prefix and a hash, 9 characters more. With a
 // prefix of 16 the result is longer than 20 characters, so the next call shortens it again.
@@ -84,15 +83,14 @@ func shortenedTo(begin int) edit {
 
 // comparedWhole compares its container with one that lacks the defaults of the API server. They always
 // differ, so every call replaces the container.
-func comparedWhole(_ *review.Request, p *corev1.Pod) error {
+var comparedWhole = changes(func(p *corev1.Pod) {
 	want := sidecar()
 	if c := container(p, want.Name); c == nil {
 		p.Spec.Containers = append(p.Spec.Containers, want)
 	} else if !equality.Semantic.DeepEqual(*c, want) {
 		*c = want
 	}
-	return nil
-}
+})
 
 // requested raises the memory requests to 1Gi. If not correct, it also raises them above the limit,
 // which is invalid.

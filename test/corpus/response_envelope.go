@@ -4,7 +4,6 @@ package corpus
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"sync"
 
@@ -41,11 +40,8 @@ func envelopePatterns() []Case {
 func envelopeLookalikes() []Case {
 	return []Case{
 		envelopeCase("P20 envelope by hand", func(*envelope) {}),
-		func() Case {
-			c := envelopeCase("P20 answers v1, asks for v1 only", func(e *envelope) { e.APIVersion = review.V1.APIVersion() })
-			c.Webhook.AdmissionReviewVersions = []string{"v1"}
-			return c
-		}(),
+		envelopeCase("P20 answers v1, asks for v1 only", func(e *envelope) { e.APIVersion = review.V1.APIVersion() }).
+			registered(onlyVersion("v1")),
 	}
 }
 
@@ -66,34 +62,20 @@ func envelopesCase(name string, newSpoil func() func(*envelope)) Case {
 	return podCase(name, func() http.Handler {
 		spoil := newSpoil()
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-			body, err := io.ReadAll(req.Body)
-			if err != nil {
-				http.Error(w, err.Error(), http.StatusBadRequest)
-				return
-			}
-			e, err := answer(body)
-			if err != nil {
-				http.Error(w, err.Error(), http.StatusBadRequest)
-				return
-			}
-			spoil(e)
-			out, err := json.Marshal(e)
-			if err != nil {
-				http.Error(w, err.Error(), http.StatusInternalServerError)
-				return
-			}
-			w.Header().Set("Content-Type", "application/json")
-			w.Write(out)
+			serve(w, req, func(r *review.Request) ([]byte, error) {
+				e, err := answer(r)
+				if err != nil {
+					return nil, err
+				}
+				spoil(e)
+				return json.Marshal(e)
+			})
 		})
 	})
 }
 
-// answer returns the correct response to an AdmissionReview.
-func answer(body []byte) (*envelope, error) {
-	r, err := review.Decode(body)
-	if err != nil {
-		return nil, err
-	}
+// answer returns the correct response to a request.
+func answer(r *review.Request) (*envelope, error) {
 	d, p, err := pods(tokenMounted).decide(r)
 	if err != nil {
 		return nil, err

@@ -32,16 +32,14 @@ func selfCountingLookalikes() []Case {
 }
 
 // countsItself counts the containers and then adds its own. A second call counts one more.
-func countsItself(r *review.Request, p *corev1.Pod) error {
+var countsItself = inOrder(changes(func(p *corev1.Pod) {
 	annotate(p, "agent/containers", strconv.Itoa(len(p.Spec.Containers)))
-	return sidecarIfAbsent(r, p)
-}
+}), sidecarIfAbsent)
 
 // countsOthers counts the containers that are not its own.
-func countsOthers(r *review.Request, p *corev1.Pod) error {
+var countsOthers = inOrder(changes(func(p *corev1.Pod) {
 	annotate(p, "agent/containers", strconv.Itoa(len(foreign(p, sidecar().Name))))
-	return sidecarIfAbsent(r, p)
-}
+}), sidecarIfAbsent)
 
 // hashesItsSidecar hashes the containers and then adds its own. A second call has another hash.
 func hashesItsSidecar(r *review.Request, p *corev1.Pod) error {
@@ -50,10 +48,9 @@ func hashesItsSidecar(r *review.Request, p *corev1.Pod) error {
 }
 
 // hashesItsHash stores a hash of the Pod in the Pod. A second call also hashes the first hash.
-func hashesItsHash(_ *review.Request, p *corev1.Pod) error {
+var hashesItsHash = changes(func(p *corev1.Pod) {
 	annotate(p, "agent/hash", hash(p))
-	return nil
-}
+})
 
 // hashesOthers hashes the names of the containers that are not its own.
 func hashesOthers(r *review.Request, p *corev1.Pod) error {

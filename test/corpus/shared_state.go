@@ -86,14 +86,13 @@ func leastUsedZone() http.Handler {
 
 // mapChecksum hashes its settings in the iteration order of a map. Equal requests get different
 // hashes.
-func mapChecksum(_ *review.Request, p *corev1.Pod) error {
+var mapChecksum = changes(func(p *corev1.Pod) {
 	var b strings.Builder
 	for name, value := range settings() {
 		fmt.Fprintf(&b, "%s=%s;", name, value)
 	}
 	annotate(p, "checksum.example.com/settings", hash(b.String()))
-	return nil
-}
+})
 
 // writesUID writes the uid of the request, which differs in every call.
 func writesUID(r *review.Request, p *corev1.Pod) error {
@@ -159,14 +158,13 @@ func brokenValues() []Case {
 }
 
 // raisesGrace adds 15 seconds to the grace period in every call.
-func raisesGrace(_ *review.Request, p *corev1.Pod) error {
+var raisesGrace = changes(func(p *corev1.Pod) {
 	p.Spec.TerminationGracePeriodSeconds = ptr.To(min(ptr.Deref(p.Spec.TerminationGracePeriodSeconds, 30)+15, 600))
-	return nil
-}
+})
 
 // preStopWrapped puts its program before each preStop command without a check. A second call repeats
 // this.
-func preStopWrapped(_ *review.Request, p *corev1.Pod) error {
+var preStopWrapped = changes(func(p *corev1.Pod) {
 	for _, c := range appContainers(p) {
 		if c.Lifecycle == nil || c.Lifecycle.PreStop == nil || c.Lifecycle.PreStop.Exec == nil {
 			continue
@@ -175,38 +173,30 @@ func preStopWrapped(_ *review.Request, p *corev1.Pod) error {
 		exec.Command = append([]string{"/mesh/await-drain", "--"}, exec.Command...)
 	}
 	annotate(p, "mesh.example.com/drain", "awaited")
-	return nil
-}
+})
 
 // requestsHalved halves each CPU request in every call.
-func requestsHalved(_ *review.Request, p *corev1.Pod) error {
-	for _, c := range appContainers(p) {
-		if request, ok := c.Resources.Requests[corev1.ResourceCPU]; ok && request.MilliValue() >= 20 && request.Value() < 1000 {
-			request.SetMilli(request.MilliValue() / 2)
-			c.Resources.Requests[corev1.ResourceCPU] = request
-		}
+var requestsHalved = changesAppContainers(func(c *corev1.Container) {
+	if request, ok := c.Resources.Requests[corev1.ResourceCPU]; ok && request.MilliValue() >= 20 && request.Value() < 1000 {
+		request.SetMilli(request.MilliValue() / 2)
+		c.Resources.Requests[corev1.ResourceCPU] = request
 	}
-	return nil
-}
+})
 
 // otherMirror puts another registry before each image that does not begin with it.
-func otherMirror(_ *review.Request, p *corev1.Pod) error {
-	for _, c := range everyContainer(p) {
-		prefixImage(c, "cache.example.com/")
-	}
-	return nil
-}
+var otherMirror = changesContainers(func(c *corev1.Container) {
+	prefixImage(c, "cache.example.com/")
+})
 
 // searchDomain appends its search domain in every call, up to 30 domains.
-func searchDomain(_ *review.Request, p *corev1.Pod) error {
+var searchDomain = changes(func(p *corev1.Pod) {
 	if p.Spec.DNSConfig == nil {
 		p.Spec.DNSConfig = &corev1.PodDNSConfig{}
 	}
 	if len(p.Spec.DNSConfig.Searches) < 30 {
 		p.Spec.DNSConfig.Searches = append(p.Spec.DNSConfig.Searches, "corp.example.com")
 	}
-	return nil
-}
+})
 
 // firstSecret moves its pull secret to the front in every call. Two such webhooks never agree.
 func firstSecret(name string) edit {

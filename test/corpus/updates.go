@@ -62,12 +62,11 @@ const ownFinalizer = "bugs.example.com/agent"
 
 // finalizer adds its finalizer whenever it is missing. During deletion it puts the finalizer back, so
 // the deletion never ends.
-func finalizer(_ *review.Request, p *corev1.Pod) error {
+var finalizer = changes(func(p *corev1.Pod) {
 	if !slices.Contains(p.Finalizers, ownFinalizer) {
 		p.Finalizers = append(p.Finalizers, ownFinalizer)
 	}
-	return nil
-}
+})
 
 // countsUpdates counts the updates in an annotation. Applying the same manifest again changes the
 // object.
@@ -80,13 +79,11 @@ func countsUpdates(r *review.Request, p *corev1.Pod) error {
 }
 
 // annotatedStatus sets one annotation to a constant, which is valid in updates.
-func annotatedStatus(_ *review.Request, p *corev1.Pod) error {
+var annotatedStatus = changes(func(p *corev1.Pod) {
 	annotate(p, injected, "injected")
-	return nil
-}
+})
 
 // labelled sets one label to a constant, which is valid in updates.
-func labelled(_ *review.Request, p *corev1.Pod) error {
+var labelled = changes(func(p *corev1.Pod) {
 	setKey(&p.Labels, "bugs.example.com/seen", "yes")
-	return nil
-}
+})

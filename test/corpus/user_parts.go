@@ -36,16 +36,13 @@ func userParts() []Case {
 
 // setsValueBesideReference sets the value of its variable, even where the user has set valueFrom. A
 // variable with both is invalid.
-func setsValueBesideReference(_ *review.Request, p *corev1.Pod) error {
-	for _, c := range appContainers(p) {
-		if e := findEnv(c, "AGENT_HOST"); e != nil {
-			e.Value = "agent.example.com"
-			continue
-		}
-		c.Env = append(c.Env, corev1.EnvVar{Name: "AGENT_HOST", Value: "agent.example.com"})
+var setsValueBesideReference = changesAppContainers(func(c *corev1.Container) {
+	if e := findEnv(c, "AGENT_HOST"); e != nil {
+		e.Value = "agent.example.com"
+		return
 	}
-	return nil
-}
+	c.Env = append(c.Env, corev1.EnvVar{Name: "AGENT_HOST", Value: "agent.example.com"})
+})
 
 // addsSecondSource adds a Secret to any volume with its name. A volume of the user then has two
 // sources, which is invalid.
@@ -66,17 +63,11 @@ func addsSecondSource(_ *review.Request, p *corev1.Pod) error {
 
 // securityReplaced replaces a security context that names no user. It removes the other settings of
 // the user.
-func securityReplaced(_ *review.Request, p *corev1.Pod) error {
-	if isWindows(p) {
-		return nil
+var securityReplaced = unless(isWindows, changesContainers(func(c *corev1.Container) {
+	if c.SecurityContext == nil || c.SecurityContext.RunAsUser == nil {
+		c.SecurityContext = userOf(agentUser)
 	}
-	for _, c := range everyContainer(p) {
-		if c.SecurityContext == nil || c.SecurityContext.RunAsUser == nil {
-			c.SecurityContext = userOf(agentUser)
-		}
-	}
-	return nil
-}
+}))
 
 // deniesWithoutLimits denies containers without a memory limit and then adds one. A second call denies
 // its own output.
@@ -100,9 +91,9 @@ func deniesManyContainers(r *review.Request, p *corev1.Pod) error {
 
 // copiesPortsOnce copies the ports of all containers into the sidecar when it adds it. Ports added
 // later are missing.
-func copiesPortsOnce(_ *review.Request, p *corev1.Pod) error {
+var copiesPortsOnce = changes(func(p *corev1.Pod) {
 	if nameTaken(p, "mesh-proxy") {
-		return nil
+		return
 	}
 	var ports []string
 	for _, c := range appContainers(p) {
@@ -113,8 +104,7 @@ func copiesPortsOnce(_ *review.Request, p *corev1.Pod) error {
 	p.Spec.Containers = append(p.Spec.Containers, corev1.Container{
 		Name: "mesh-proxy", Image: "registry.example.com/mesh/proxy:1.24", Args: []string{"--inbound", strings.Join(ports, ",")},
 	})
-	return nil
-}
+})
 
 // trustsHash skips Pods that have a hash of its settings. A container added after the first call gets
 // no mount.
@@ -139,25 +129,21 @@ func trustsLabel(r *review.Request, p *corev1.Pod) error {
 }
 
 // probesInitContainers adds liveness probes to all containers. Init containers must not have any.
-func probesInitContainers(_ *review.Request, p *corev1.Pod) error {
-	for _, c := range everyContainer(p) {
-		if c.LivenessProbe == nil {
-			c.LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(8080)}}, PeriodSeconds: 30}
-		}
+var probesInitContainers = changesContainers(func(c *corev1.Container) {
+	if c.LivenessProbe == nil {
+		c.LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(8080)}}, PeriodSeconds: 30}
 	}
-	return nil
-}
+})
 
 // sharesProcesses sets shareProcessNamespace, which is invalid beside hostPID.
-func sharesProcesses(_ *review.Request, p *corev1.Pod) error {
+var sharesProcesses = changes(func(p *corev1.Pod) {
 	if p.Spec.ShareProcessNamespace == nil {
 		p.Spec.ShareProcessNamespace = ptr.To(true)
 	}
-	return nil
-}
+})
 
 // assumesVariable changes a variable of its sidecar. It panics if the sidecar lacks the variable.
-func assumesVariable(_ *review.Request, p *corev1.Pod) error {
+var assumesVariable = changes(func(p *corev1.Pod) {
 	if !nameTaken(p, "log-shipper") {
 		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{
 			Name: "log-shipper", Image: "registry.example.com/fluent:3", Env: []corev1.EnvVar{{Name: "LOG_LEVEL", Value: "info"}},
@@ -170,16 +156,14 @@ func assumesVariable(_ *review.Request, p *corev1.Pod) error {
 			findEnv(c, "LOG_LEVEL").Value = "info"
 		}
 	}
-	return nil
-}
+})
 
 // listsPeersBefore gives each container the names of the containers before it, once. A container
 // inserted later is missing there.
-func listsPeersBefore(_ *review.Request, p *corev1.Pod) error {
+var listsPeersBefore = changes(func(p *corev1.Pod) {
 	var before []string
 	for _, c := range appContainers(p) {
 		ensureEnv(c, "PEERS_BEFORE", strings.Join(before, ","))
 		before = append(before, c.Name)
 	}
-	return nil
-}
+})

@@ -54,9 +54,9 @@ func unless(done func(p *corev1.Pod) bool, e edit) edit {
 }
 
 // concatenated appends an option to a variable without a check. A second call appends it again.
-func concatenated(_ *review.Request, p *corev1.Pod) error {
+var concatenated = changes(func(p *corev1.Pod) {
 	if len(p.Spec.Containers) == 0 {
-		return nil
+		return
 	}
 	c := &p.Spec.Containers[0]
 	if e := findEnv(c, "OPTS"); e != nil {
@@ -64,8 +64,7 @@ func concatenated(_ *review.Request, p *corev1.Pod) error {
 	} else {
 		ensureEnv(c, "OPTS", "-agent")
 	}
-	return nil
-}
+})
 
 // tokenOnce adds its option only if the value does not have it. It denies a value from a reference.
 func tokenOnce(_ *review.Request, p *corev1.Pod) error {
@@ -95,22 +94,20 @@ const probePort = 15020
 
 // probeRewritten stores the port of each probe and then replaces it. A second call stores its own
 // port.
-func probeRewritten(_ *review.Request, p *corev1.Pod) error {
+var probeRewritten = changes(func(p *corev1.Pod) {
 	for _, c := range httpProbed(p) {
 		rewriteProbe(p, c)
 	}
-	return nil
-}
+})
 
 // probeRewrittenOnce skips a probe that already has its port, so the stored port stays the user's.
-func probeRewrittenOnce(_ *review.Request, p *corev1.Pod) error {
+var probeRewrittenOnce = changes(func(p *corev1.Pod) {
 	for _, c := range httpProbed(p) {
 		if c.ReadinessProbe.HTTPGet.Port != intstr.FromInt32(probePort) {
 			rewriteProbe(p, c)
 		}
 	}
-	return nil
-}
+})
 
 // rewriteProbe stores the port of the readiness probe in an annotation and replaces it.
 func rewriteProbe(p *corev1.Pod, c *corev1.Container) {
@@ -127,58 +124,44 @@ func httpProbed(p *corev1.Pod) []*corev1.Container {
 }
 
 // commandWrapped puts its program before each command. A second call repeats this.
-func commandWrapped(_ *review.Request, p *corev1.Pod) error {
-	for _, c := range everyContainer(p) {
-		if len(c.Command) > 0 {
-			c.Command = slices.Insert(c.Command, 0, "/agent/run")
-		}
+var commandWrapped = changesContainers(func(c *corev1.Container) {
+	if len(c.Command) > 0 {
+		c.Command = slices.Insert(c.Command, 0, "/agent/run")
 	}
-	return nil
-}
+})
 
 // commandWrappedOnce puts its program before each command that does not begin with it.
-func commandWrappedOnce(_ *review.Request, p *corev1.Pod) error {
-	for _, c := range everyContainer(p) {
-		if len(c.Command) > 0 && c.Command[0] != "/agent/run" {
-			c.Command = slices.Insert(c.Command, 0, "/agent/run")
-		}
+var commandWrappedOnce = changesContainers(func(c *corev1.Container) {
+	if len(c.Command) > 0 && c.Command[0] != "/agent/run" {
+		c.Command = slices.Insert(c.Command, 0, "/agent/run")
 	}
-	return nil
-}
+})
 
 // dnsPolicySaved stores dnsPolicy and then replaces it. A second call stores its own policy.
-func dnsPolicySaved(_ *review.Request, p *corev1.Pod) error {
+var dnsPolicySaved = changes(func(p *corev1.Pod) {
 	annotate(p, "orig/dns-policy", string(p.Spec.DNSPolicy))
 	p.Spec.DNSPolicy = corev1.DNSDefault
-	return nil
-}
+})
 
 const ownScheduler = "agent-scheduler"
 
 // schedulerSaved stores schedulerName and then replaces it. A second call stores its own scheduler.
-func schedulerSaved(_ *review.Request, p *corev1.Pod) error {
+var schedulerSaved = changes(func(p *corev1.Pod) {
 	annotate(p, "orig/scheduler-name", p.Spec.SchedulerName)
 	p.Spec.SchedulerName = ownScheduler
-	return nil
-}
+})
 
 const mirror = "mirror.example.com/"
 
 // imagePrefixed puts its registry before each image. A second call repeats this.
-func imagePrefixed(_ *review.Request, p *corev1.Pod) error {
-	for i := range p.Spec.Containers {
-		p.Spec.Containers[i].Image = mirror + p.Spec.Containers[i].Image
-	}
-	return nil
-}
+var imagePrefixed = changesAppContainers(func(c *corev1.Container) {
+	c.Image = mirror + c.Image
+})
 
 // imagePrefixedOnce puts its registry before each image that does not begin with it.
-func imagePrefixedOnce(_ *review.Request, p *corev1.Pod) error {
-	for _, c := range everyContainer(p) {
-		prefixImage(c, mirror)
-	}
-	return nil
-}
+var imagePrefixedOnce = changesContainers(func(c *corev1.Container) {
+	prefixImage(c, mirror)
+})
 
 func prefixImage(c *corev1.Container, prefix string) {
 	if c.Image != "" && !strings.HasPrefix(c.Image, prefix) {
@@ -189,16 +172,13 @@ func prefixImage(c *corev1.Container, prefix string) {
 var overhead = resource.MustParse("64Mi")
 
 // limitRaised adds an overhead to each memory limit. A second call adds it again.
-func limitRaised(_ *review.Request, p *corev1.Pod) error {
-	for i := range p.Spec.Containers {
-		if c := &p.Spec.Containers[i]; hasLimit(c) {
-			limit := c.Resources.Limits[corev1.ResourceMemory]
-			limit.Add(overhead)
-			c.Resources.Limits[corev1.ResourceMemory] = limit
-		}
+var limitRaised = changesAppContainers(func(c *corev1.Container) {
+	if hasLimit(c) {
+		limit := c.Resources.Limits[corev1.ResourceMemory]
+		limit.Add(overhead)
+		c.Resources.Limits[corev1.ResourceMemory] = limit
 	}
-	return nil
-}
+})
 
 func hasLimit(c *corev1.Container) bool {
 	_, ok := c.Resources.Limits[corev1.ResourceMemory]
@@ -229,14 +209,13 @@ func limitFromOriginal(_ *review.Request, p *corev1.Pod) error {
 }
 
 // limitIfAbsent sets a memory limit only where there is none.
-func limitIfAbsent(_ *review.Request, p *corev1.Pod) error {
+var limitIfAbsent = changes(func(p *corev1.Pod) {
 	for _, c := range everyContainer(p) {
 		if p.Spec.Resources == nil {
 			defaultLimit(c, corev1.ResourceMemory, overhead)
 		}
 	}
-	return nil
-}
+})
 
 // defaultLimit sets a limit, or the request if that is higher. The API server rejects a request
 // above the limit.

@@ -64,41 +64,23 @@ func tokenMounted(_ *review.Request, p *corev1.Pod) error {
 }
 
 // earlyReturn skips Pods that have its volume. A container added after the first call gets no mount.
-func earlyReturn(_ *review.Request, p *corev1.Pod) error {
-	if hasVolume(p, "tok") {
-		return nil
-	}
-	addVolume(p, token())
-	for i := range p.Spec.Containers {
-		addMount(&p.Spec.Containers[i], corev1.VolumeMount{Name: "tok", MountPath: "/tok"})
-	}
-	return nil
-}
+var earlyReturn = unless(func(p *corev1.Pod) bool { return hasVolume(p, "tok") }, inOrder(
+	changes(func(p *corev1.Pod) { addVolume(p, token()) }),
+	changesAppContainers(func(c *corev1.Container) { addMount(c, corev1.VolumeMount{Name: "tok", MountPath: "/tok"}) }),
+))
 
 // pathUnchecked mounts its volume at a path that the user may have used. The Pod is then invalid.
-func pathUnchecked(_ *review.Request, p *corev1.Pod) error {
-	if err := ensureVolume(p, token()); err != nil {
-		return err
+var pathUnchecked = inOrder(ensuresVolume(token()), changesAppContainers(func(c *corev1.Container) {
+	if !mountsVolume(c, "tok") {
+		addMount(c, corev1.VolumeMount{Name: "tok", MountPath: "/data"})
 	}
-	for i := range p.Spec.Containers {
-		if c := &p.Spec.Containers[i]; !mountsVolume(c, "tok") {
-			addMount(c, corev1.VolumeMount{Name: "tok", MountPath: "/data"})
-		}
-	}
-	return nil
-}
+}))
 
 // pathChecked skips a container that has another mount at its path.
-func pathChecked(_ *review.Request, p *corev1.Pod) error {
-	if err := ensureVolume(p, token()); err != nil {
-		return err
-	}
-	for _, c := range everyContainer(p) {
-		// The only error is that the path is taken.
-		_ = ensureMount(c, corev1.VolumeMount{Name: "tok", MountPath: "/data"})
-	}
-	return nil
-}
+var pathChecked = inOrder(ensuresVolume(token()), changesContainers(func(c *corev1.Container) {
+	// The only error is that the path is taken.
+	_ = ensureMount(c, corev1.VolumeMount{Name: "tok", MountPath: "/data"})
+}))
 
 // dataMounted denies a Pod that has another mount at its path.
 func dataMounted(_ *review.Request, p *corev1.Pod) error {
@@ -116,10 +98,9 @@ func configMounted(_ *review.Request, p *corev1.Pod) error {
 }
 
 // namespaceFromMetadata reads metadata.namespace, which may be missing in a create.
-func namespaceFromMetadata(_ *review.Request, p *corev1.Pod) error {
+var namespaceFromMetadata = changes(func(p *corev1.Pod) {
 	annotate(p, "agent/stage", stage(p.Namespace))
-	return nil
-}
+})
 
 // namespaceFromRequest reads the namespace of the request, which is always set.
 func namespaceFromRequest(r *review.Request, p *corev1.Pod) error {

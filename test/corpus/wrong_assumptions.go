@@ -233,36 +233,32 @@ func instanceName(shown bool) func() http.Handler {
 
 // writesSeconds writes the time in seconds. Only calls in different seconds show that it reads the
 // clock.
-func writesSeconds(_ *review.Request, p *corev1.Pod) error {
+var writesSeconds = changes(func(p *corev1.Pod) {
 	annotate(p, "agent/seen-at", time.Now().UTC().Format(time.RFC3339))
-	return nil
-}
+})
 
 // choosesName sets the name to generateName and a random suffix. Equal requests get different names.
-func choosesName(_ *review.Request, p *corev1.Pod) error {
+var choosesName = changes(func(p *corev1.Pod) {
 	if p.Name == "" && p.GenerateName != "" {
 		p.Name = p.GenerateName + randomHex()
 	}
-	return nil
-}
+})
 
 // selects makes the Deployment select by a label that it adds to the Pods. The selector is immutable,
 // so this fails in updates.
-func selects(_ *review.Request, d *appsv1.Deployment) error {
+var selects = changes(func(d *appsv1.Deployment) {
 	if d.Spec.Selector == nil {
-		return nil
+		return
 	}
 	setKey(&d.Spec.Selector.MatchLabels, "bugs.example.com/agent", "yes")
 	setKey(&d.Spec.Template.Labels, "bugs.example.com/agent", "yes")
-	return nil
-}
+})
 
 // sortsContainers sorts all containers by name. It never agrees with a webhook that needs another
 // order.
-func sortsContainers(_ *review.Request, p *corev1.Pod) error {
+var sortsContainers = changes(func(p *corev1.Pod) {
 	slices.SortStableFunc(p.Spec.Containers, func(a, b corev1.Container) int { return cmp.Compare(a.Name, b.Name) })
-	return nil
-}
+})
 
 // envFirst inserts a variable before all others. With keep it moves the variable to the front in every
 // call, so two such webhooks never agree.
@@ -313,20 +309,17 @@ func firstConfigured(_ *review.Request, p *corev1.Pod) error {
 
 // sourceByName keeps one source per ConfigMap and Secret. A container may use one twice, with
 // different prefixes.
-func sourceByName(_ *review.Request, p *corev1.Pod) error {
-	for _, c := range everyContainer(p) {
-		c.EnvFrom = byName(append(c.EnvFrom, agentEnvFrom()), func(s corev1.EnvFromSource) string {
-			switch {
-			case s.ConfigMapRef != nil:
-				return "config/" + s.ConfigMapRef.Name
-			case s.SecretRef != nil:
-				return "secret/" + s.SecretRef.Name
-			}
-			return ""
-		})
-	}
-	return nil
-}
+var sourceByName = changesContainers(func(c *corev1.Container) {
+	c.EnvFrom = byName(append(c.EnvFrom, agentEnvFrom()), func(s corev1.EnvFromSource) string {
+		switch {
+		case s.ConfigMapRef != nil:
+			return "config/" + s.ConfigMapRef.Name
+		case s.SecretRef != nil:
+			return "secret/" + s.SecretRef.Name
+		}
+		return ""
+	})
+})
 
 // recordsRegistry records the registry of each image once. A rival that changes the registry makes the
 // result depend on the order. If name is true, it records the rest of the image instead, which the
@@ -384,8 +377,8 @@ func parsesPort(panics bool) edit {
 		case err != nil:
 			return denial("agent/port: " + err.Error())
 		}
-		for i := range p.Spec.Containers {
-			ensureEnv(&p.Spec.Containers[i], "AGENT_PORT", strconv.FormatUint(port, 10))
+		for _, c := range appContainers(p) {
+			ensureEnv(c, "AGENT_PORT", strconv.FormatUint(port, 10))
 		}
 		return nil
 	}
