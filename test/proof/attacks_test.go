@@ -18,8 +18,6 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
-
-	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
 // An attack is one kind of hostile client. Several clients run at once, and each repeats the attack after
@@ -37,7 +35,7 @@ type victim struct {
 	body []byte // body of a valid call
 }
 
-const callPath = "/mutate/" + control.MutatingName
+const callPath = "/mutate/" + MutatingName
 
 // attacks are all attacks. The number of slow bodies is below MaxInFlight, so that honest calls are admitted.
 var attacks = []attack{

@@ -22,8 +22,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-
-	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
 // A caller sends reviews to one replica as the API server does: over HTTP/1.1 and with at most 25 idle
@@ -51,7 +49,7 @@ func newCaller(t *testing.T, addr, namespace, host string, bundle []byte, size i
 	}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &caller{
-		url: "https://" + addr + "/mutate/" + control.MutatingName, http: &http.Client{Transport: transport},
+		url: "https://" + addr + "/mutate/" + MutatingName, http: &http.Client{Transport: transport},
 		body: newReview(t, namespace, size), attempts: &samples{}, calls: &samples{},
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
 // TestOverloadOfConnectionsFailsNoCall runs 40 clients against a limit of 20 connections. Each client
@@ -16,7 +14,7 @@ import (
 // repeats the call.
 func TestOverloadOfConnectionsFailsNoCall(t *testing.T) {
 	s := newService(t, 0)
-	s.settings = control.Settings{Server: control.Admitkit, Pause: time.Millisecond, ShutdownDelay: -1, MaxConnections: 20, MaxInFlight: 100}
+	s.settings = Settings{Server: Admitkit, Pause: time.Millisecond, ShutdownDelay: -1, MaxConnections: 20, MaxInFlight: 100}
 	bundle := s.useStatic(t)
 	s.start(t)
 	all := &samples{}

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
-
-	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
 const (
@@ -28,8 +26,8 @@ const (
 // many goroutines and as much memory as before.
 func TestHostileClientsFailNoHonestCall(t *testing.T) {
 	s := newService(t, 0)
-	s.settings = control.Settings{
-		Server: control.Admitkit, Pause: 5 * time.Millisecond, ShutdownDelay: -1,
+	s.settings = Settings{
+		Server: Admitkit, Pause: 5 * time.Millisecond, ShutdownDelay: -1,
 		MaxInFlight: 200, MaxInFlightBytes: 32 << 20, MaxConnections: 1000, MemoryGoal: memoryGoal,
 	}
 	bundle := s.useStatic(t)
@@ -103,7 +101,7 @@ func attackWith(t *testing.T, v *victim) (stop func() []*atomic.Int64) {
 }
 
 // settled returns the state and the memory of a replica after it returned free memory to the system.
-func settled(t *testing.T, r *replica) (control.Stats, int64) {
+func settled(t *testing.T, r *replica) (Stats, int64) {
 	t.Helper()
 	stats, err := r.stats("?gc=1")
 	if err != nil {
@@ -113,9 +111,9 @@ func settled(t *testing.T, r *replica) (control.Stats, int64) {
 }
 
 // backToBase waits until the replica has about as many goroutines and bytes as before.
-func backToBase(t *testing.T, r *replica, before control.Stats, rss int64) {
+func backToBase(t *testing.T, r *replica, before Stats, rss int64) {
 	t.Helper()
-	var now control.Stats
+	var now Stats
 	var held int64
 	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
 		now, held = settled(t, r)

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
-
-	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
 // TestKillFailsOnlyExposedCalls kills one of three replicas after the other with SIGKILL, under load
@@ -55,7 +53,7 @@ func TestKillOfTheOnlyReplicaFailsOtherCalls(t *testing.T) {
 func killable(t *testing.T, replicas int) *service {
 	t.Helper()
 	s := newService(t, 200*time.Millisecond)
-	s.settings = control.Settings{Server: control.Admitkit, Pause: 100 * time.Millisecond} // so that calls are in flight
+	s.settings = Settings{Server: Admitkit, Pause: 100 * time.Millisecond} // so that calls are in flight
 	s.configure(t, s.useStatic(t))
 	for range replicas {
 		s.start(t)

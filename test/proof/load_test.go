@@ -12,8 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-
-	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
 // A load makes calls at a steady rate, without waiting for earlier ones.
@@ -82,7 +80,7 @@ func create(namespace string, data map[string]string) func(context.Context) erro
 		created, err := clients.CoreV1().ConfigMaps(namespace).Create(ctx, &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{GenerateName: "proof-"}, Data: data,
 		}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		if err == nil && created.Data[control.Seen] == "" {
+		if err == nil && created.Data[Seen] == "" {
 			err = errors.New("the API server did not call the mutating hook")
 		}
 		return err

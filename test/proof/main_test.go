@@ -37,7 +37,7 @@ import (
 var (
 	server  *apiserver.Server
 	clients *kubernetes.Clientset
-	binary  string // path of the built test/proof/replica
+	binary  string // path of this test binary, built without the race detector
 	soak    = os.Getenv("ADMITKIT_SOAK") != ""
 	seed    = newSeed()
 )
@@ -50,7 +50,17 @@ func scale[T any](short, long T) T {
 	return short
 }
 
+// asReplica is the argument with which the test binary runs one replica instead of the tests.
+const asReplica = "replica"
+
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == asReplica {
+		if err := runReplica(); err != nil {
+			fmt.Fprintln(os.Stderr, "replica:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	need.APIServerForAll()
 	code, err := run(m)
 	if err != nil {
@@ -71,7 +81,7 @@ func run(m *testing.M) (code int, err error) {
 	}
 	defer os.RemoveAll(dir)
 	binary = filepath.Join(dir, "replica")
-	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "./replica")
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-o", binary, ".")
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		return 1, fmt.Errorf("cannot build the replica: %w", err)

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
 // The limit of calls in flight and the duration of a call limit the replica to about 5 calls per second, so
@@ -33,8 +31,8 @@ const (
 // half its capacity or more, refuse the others, stay within its memory bound, and recover in seconds.
 func TestOverloadIsShed(t *testing.T) {
 	s := newService(t, 0)
-	s.settings = control.Settings{
-		Server: control.Admitkit, Pause: overloadPause, ShutdownDelay: -1,
+	s.settings = Settings{
+		Server: Admitkit, Pause: overloadPause, ShutdownDelay: -1,
 		MaxInFlight: overloadInFlight, MaxInFlightBytes: 16 << 20, MaxConnections: 1000, MemoryGoal: memoryGoal,
 	}
 	bundle := s.useStatic(t)

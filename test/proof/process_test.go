@@ -19,14 +19,12 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
 // A process is a running replica.
 type process struct {
 	name   string
-	hello  control.Hello
+	hello  Hello
 	cmd    *exec.Cmd
 	stdin  io.Closer
 	log    *tail
@@ -36,7 +34,7 @@ type process struct {
 }
 
 // startProcess starts a replica and waits until it listens.
-func startProcess(t *testing.T, s control.Settings) *process {
+func startProcess(t *testing.T, s Settings) *process {
 	t.Helper()
 	p, err := newProcess(s)
 	if err != nil {
@@ -46,8 +44,8 @@ func startProcess(t *testing.T, s control.Settings) *process {
 	return p
 }
 
-func newProcess(s control.Settings) (*process, error) {
-	p := &process{name: s.Name, cmd: exec.Command(binary), log: &tail{}, exited: make(chan struct{})}
+func newProcess(s Settings) (*process, error) {
+	p := &process{name: s.Name, cmd: exec.Command(binary, asReplica), log: &tail{}, exited: make(chan struct{})}
 	p.cmd.Stderr = p.log
 	stdin, err := p.cmd.StdinPipe()
 	if err != nil {
@@ -136,9 +134,9 @@ func (p *process) end(t *testing.T) {
 var statsClient = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
 // stats requests the state of the replica.
-func (p *process) stats(query string) (control.Stats, error) {
-	var s control.Stats
-	resp, err := statsClient.Get("http://" + p.hello.Stats + control.StatsPath + query)
+func (p *process) stats(query string) (Stats, error) {
+	var s Stats
+	resp, err := statsClient.Get("http://" + p.hello.Stats + StatsPath + query)
 	if err != nil {
 		return s, err
 	}

@@ -6,15 +6,13 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
 const restartRate = 50 // creates a second, with two calls each
 
 // restarts runs three replicas and restarts one after the other under load. It returns the load, which
 // has ended.
-func restarts(t *testing.T, count int, maxLag time.Duration, settings control.Settings) *load {
+func restarts(t *testing.T, count int, maxLag time.Duration, settings Settings) *load {
 	t.Helper()
 	s := newService(t, maxLag)
 	s.settings = settings
@@ -51,8 +49,8 @@ func TestRollingRestartFailsNoCall(t *testing.T) {
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
-			l := restarts(t, scale(3, 20), row.maxLag, control.Settings{
-				Server: control.Admitkit, ShutdownDelay: scale(2*time.Second, 4*time.Second), DrainTimeout: 20 * time.Second,
+			l := restarts(t, scale(3, 20), row.maxLag, Settings{
+				Server: Admitkit, ShutdownDelay: scale(2*time.Second, 4*time.Second), DrainTimeout: 20 * time.Second,
 			})
 			if _, failed := l.count(); failed != 0 {
 				t.Errorf("failed calls:\n%s", l.failures(l.start))
@@ -65,11 +63,11 @@ func TestRollingRestartFailsNoCall(t *testing.T) {
 func TestRollingRestartOfOtherServersFailsCalls(t *testing.T) {
 	rows := []struct {
 		name     string
-		settings control.Settings
+		settings Settings
 		want     string // part of the text of at least one failure
 	}{
-		{"a server that closes its connections", control.Settings{Server: control.Abrupt}, "EOF"},
-		{"the server of controller-runtime", control.Settings{Server: control.ControllerRuntime}, "context canceled"},
+		{"a server that closes its connections", Settings{Server: Abrupt}, "EOF"},
+		{"the server of controller-runtime", Settings{Server: ControllerRuntime}, "context canceled"},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {

@@ -13,8 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-
-	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
 const (
@@ -24,13 +22,13 @@ const (
 
 // rotating returns a service of three replicas that rotate their certificates. Each call needs a new
 // handshake.
-func rotating(t *testing.T, certificates string, rotation control.Rotation) *service {
+func rotating(t *testing.T, certificates string, rotation Rotation) *service {
 	t.Helper()
 	s := newService(t, 200*time.Millisecond)
 	rotation.Kubeconfig, rotation.Namespace, rotation.Secret = server.Kubeconfig, s.namespace, caSecret
 	rotation.Hosts, rotation.Configuration = []string{s.host}, s.namespace
-	s.settings = control.Settings{
-		Server: control.Admitkit, Pause: 20 * time.Millisecond, ShutdownDelay: time.Second,
+	s.settings = Settings{
+		Server: Admitkit, Pause: 20 * time.Millisecond, ShutdownDelay: time.Second,
 		MaxConnectionAge: 1, Certificates: certificates, Rotation: rotation,
 	}
 	s.configure(t, nil)
@@ -44,7 +42,7 @@ func rotating(t *testing.T, certificates string, rotation control.Rotation) *ser
 // TestRotationFailsNoCall rotates the CA several times under load, while replicas are killed and the
 // Secret is damaged. Neither a call nor a handshake of an observer may fail.
 func TestRotationFailsNoCall(t *testing.T) {
-	s := rotating(t, control.SelfManaged, control.Rotation{
+	s := rotating(t, SelfManaged, Rotation{
 		// The other times must fit into a third of the CA's lifetime.
 		CALifetime:   scale(36*time.Second, 150*time.Second),
 		LeafLifetime: scale(8*time.Second, 35*time.Second),
@@ -91,13 +89,13 @@ func TestRotationFailsNoCall(t *testing.T) {
 // TestNaiveRotationFailsCalls shows that TestRotationFailsNoCall can fail, even without kills and damage.
 func TestNaiveRotationFailsCalls(t *testing.T) {
 	t.Run("a naive rotator", func(t *testing.T) {
-		rotationFails(t, rotating(t, control.Naive, control.Rotation{
+		rotationFails(t, rotating(t, Naive, Rotation{
 			CALifetime: 9 * time.Second, Skew: time.Second, Interval: 400 * time.Millisecond, MaxLag: 150 * time.Millisecond,
 		}), func() {}, func(failedCalls, failedHandshakes int) bool { return failedCalls > 0 && failedHandshakes > 0 })
 	})
 	// The API server of this test uses a new caBundle at once, so only the observer fails.
 	t.Run("a new CA that signs at once", func(t *testing.T) {
-		s := rotating(t, control.SelfManaged, control.Rotation{
+		s := rotating(t, SelfManaged, Rotation{
 			CALifetime: 30 * time.Second, LeafLifetime: 6 * time.Second, Settle: -1, Skew: time.Second, Interval: 400 * time.Millisecond,
 		})
 		rotate := func() { newHavoc(t, s).change(t, "rotate") }

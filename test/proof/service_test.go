@@ -18,7 +18,6 @@ import (
 
 	"github.com/admitkit/admitkit/internal/devcert"
 	"github.com/admitkit/admitkit/pkg/webhook"
-	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
 // A service is a Kubernetes Service whose replicas are processes behind a balancer.
@@ -26,7 +25,7 @@ type service struct {
 	namespace string
 	host      string // DNS name in the certificates
 	balancer  *balancer
-	settings  control.Settings
+	settings  Settings
 	replicas  []*replica
 	started   int // replicas, counting those of restarts
 }
@@ -86,7 +85,7 @@ func (s *service) useStatic(t *testing.T) (bundle []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.settings.Certificates = control.Static
+	s.settings.Certificates = Static
 	s.settings.Cert = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})
 	s.settings.Key = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})
 	return ca.Bundle
@@ -99,7 +98,7 @@ func (s *service) configure(t *testing.T, bundle []byte) {
 	mutating, validating, err := webhook.Configurations(webhook.ConfigurationOptions{
 		Name: s.namespace, CABundle: bundle,
 		Service: &admissionregistrationv1.ServiceReference{Namespace: s.namespace, Name: "hooks", Port: &s.balancer.port},
-	}, control.Hooks(s.namespace, 0)...)
+	}, Hooks(s.namespace, 0)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,14 +148,14 @@ func (s *service) restart(t *testing.T, r *replica) {
 // some time after they are stored.
 func (s *service) awaitEnforced(t *testing.T) {
 	t.Helper()
-	allowed, denied := create(s.namespace, nil), create(s.namespace, map[string]string{control.Forbidden: "yes"})
+	allowed, denied := create(s.namespace, nil), create(s.namespace, map[string]string{Forbidden: "yes"})
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
 		if last = allowed(ctx); last != nil {
 			return false, nil
 		}
 		last = denied(ctx)
-		return last != nil && strings.Contains(last.Error(), "denied the request: "+control.Forbidden), nil
+		return last != nil && strings.Contains(last.Error(), "denied the request: "+Forbidden), nil
 	})
 	if err != nil {
 		t.Fatalf("the API server does not call both hooks: %v (last error: %v)", err, last)

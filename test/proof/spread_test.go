@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/admitkit/admitkit/pkg/webhook"
-	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
 // TestRestartSpreadsLoad proves that new replicas get calls. The API server reuses its connections, but
@@ -15,8 +14,8 @@ import (
 func TestRestartSpreadsLoad(t *testing.T) {
 	const rate = 30
 	s := newService(t, 0)
-	s.settings = control.Settings{
-		Server: control.Admitkit, Pause: 50 * time.Millisecond, ShutdownDelay: -1, MaxConnectionAge: 500 * time.Millisecond,
+	s.settings = Settings{
+		Server: Admitkit, Pause: 50 * time.Millisecond, ShutdownDelay: -1, MaxConnectionAge: 500 * time.Millisecond,
 	}
 	s.configure(t, s.useStatic(t))
 	s.start(t)

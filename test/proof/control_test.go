@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package control defines the protocol between a proof and its replicas. The proof writes [Settings] to
-// standard input. The replica writes [Hello] to standard output when it listens, and serves [Stats] over
-// plain HTTP. A replica stops at once when its standard input ends, so it never outlives its proof.
-package control
+package proof
+
+// This file has the protocol between a proof and its replicas. The proof writes Settings to standard input.
+// The replica writes Hello to standard output when it listens, and serves Stats over plain HTTP. A replica
+// stops at once when its standard input ends, so it never outlives its proof.
 
 import (
 	"time"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package proof
 
 import (
 	"context"
@@ -17,25 +17,24 @@ import (
 
 	"github.com/admitkit/admitkit/pkg/certs"
 	"github.com/admitkit/admitkit/pkg/webhook"
-	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
 const readyPath = "/readyz"
 
 // newServer returns a function that serves the hooks until its context is done, and its address.
-func newServer(s control.Settings, source certs.Source, stats *stats) (serve func(context.Context) error, addr string, err error) {
-	hooks := control.Hooks(s.Namespace, s.Pause)
+func newServer(s Settings, source certs.Source, stats *stats) (serve func(context.Context) error, addr string, err error) {
+	hooks := Hooks(s.Namespace, s.Pause)
 	listener, err := listen()
 	if err != nil {
 		return nil, "", err
 	}
 	addr = listener.Addr().String()
 	switch s.Server {
-	case control.Admitkit:
+	case Admitkit:
 		return webhook.NewServer(options(s, source, stats, listener), hooks...).Start, addr, nil
-	case control.Abrupt:
+	case Abrupt:
 		return abrupt(listener, certs.TLSConfig(source), hooks), addr, nil
-	case control.ControllerRuntime:
+	case ControllerRuntime:
 		// The server listens by itself and needs a port, so free the one that was found.
 		port := listener.Addr().(*net.TCPAddr).Port
 		return controllerRuntime(port, source, s.Pause), addr, listener.Close()
@@ -43,7 +42,7 @@ func newServer(s control.Settings, source certs.Source, stats *stats) (serve fun
 	return nil, "", fmt.Errorf("unknown server %q", s.Server)
 }
 
-func options(s control.Settings, source certs.Source, stats *stats, listener net.Listener) webhook.Options {
+func options(s Settings, source certs.Source, stats *stats, listener net.Listener) webhook.Options {
 	return webhook.Options{
 		Listener: listener, TLSConfig: certs.TLSConfig(source), Ready: certs.Ready(source),
 		Observers:     []webhook.Observer{stats},
@@ -71,7 +70,7 @@ func abrupt(listener net.Listener, tlsConfig *tls.Config, hooks []*webhook.Hook)
 }
 
 // controllerRuntime returns the webhook server of controller-runtime. Its handlers make the same
-// decisions as those of control.Hooks.
+// decisions as those of Hooks.
 func controllerRuntime(port int, source certs.Source, pause time.Duration) func(context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc(readyPath, ok)
@@ -79,7 +78,7 @@ func controllerRuntime(port int, source certs.Source, pause time.Duration) func(
 		Host: "127.0.0.1", Port: port, WebhookMux: mux,
 		TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = source.GetCertificate }},
 	})
-	server.Register("/mutate/"+control.MutatingName, &admission.Webhook{Handler: admission.HandlerFunc(func(ctx context.Context, req admission.Request) admission.Response {
+	server.Register("/mutate/"+MutatingName, &admission.Webhook{Handler: admission.HandlerFunc(func(ctx context.Context, req admission.Request) admission.Response {
 		var object corev1.ConfigMap
 		if err := json.Unmarshal(req.Object.Raw, &object); err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
@@ -87,8 +86,8 @@ func controllerRuntime(port int, source certs.Source, pause time.Duration) func(
 		if object.Data == nil {
 			object.Data = map[string]string{}
 		}
-		object.Data[control.Seen] = "true"
-		if err := control.Wait(ctx, pause); err != nil {
+		object.Data[Seen] = "true"
+		if err := Wait(ctx, pause); err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
 		changed, err := json.Marshal(object)
@@ -97,15 +96,15 @@ func controllerRuntime(port int, source certs.Source, pause time.Duration) func(
 		}
 		return admission.PatchResponseFromRaw(req.Object.Raw, changed)
 	})})
-	server.Register("/validate/"+control.ValidatingName, &admission.Webhook{Handler: admission.HandlerFunc(func(ctx context.Context, req admission.Request) admission.Response {
+	server.Register("/validate/"+ValidatingName, &admission.Webhook{Handler: admission.HandlerFunc(func(ctx context.Context, req admission.Request) admission.Response {
 		var object corev1.ConfigMap
 		if err := json.Unmarshal(req.Object.Raw, &object); err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
-		if object.Data[control.Forbidden] != "" {
-			return admission.Denied(control.Forbidden)
+		if object.Data[Forbidden] != "" {
+			return admission.Denied(Forbidden)
 		}
-		if err := control.Wait(ctx, pause); err != nil {
+		if err := Wait(ctx, pause); err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
 		return admission.Allowed("")

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command replica runs one replica of a webhook for the proofs. Package control describes its protocol.
-package main
+package proof
 
 import (
 	"context"
@@ -23,18 +22,11 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/admitkit/admitkit/pkg/certs"
-	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "replica:", err)
-		os.Exit(1)
-	}
-}
-
-func run() error {
-	settings, err := read(os.Stdin)
+// runReplica runs one replica of a webhook.
+func runReplica() error {
+	settings, err := readSettings(os.Stdin)
 	if err != nil {
 		return err
 	}
@@ -59,7 +51,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	hello, err := json.Marshal(control.Hello{Hooks: addr, Stats: statsAddr})
+	hello, err := json.Marshal(Hello{Hooks: addr, Stats: statsAddr})
 	if err != nil {
 		return err
 	}
@@ -67,9 +59,9 @@ func run() error {
 	return errors.Join(serve(ctx), <-sourceEnded)
 }
 
-// read reads the settings. It ends the process when standard input ends, because the proof has ended.
-func read(in io.Reader) (control.Settings, error) {
-	var s control.Settings
+// readSettings reads the settings. It ends the process when standard input ends, because the proof has ended.
+func readSettings(in io.Reader) (Settings, error) {
+	var s Settings
 	decoder := json.NewDecoder(in)
 	if err := decoder.Decode(&s); err != nil {
 		return s, fmt.Errorf("cannot read the settings on standard input: %w", err)

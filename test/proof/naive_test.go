@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package proof
 
 import (
 	"bytes"
@@ -24,21 +24,20 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/admitkit/admitkit/pkg/certs"
-	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
 // naive is a certificate source as some projects implement it. One Secret has the CA and the serving
 // certificate, and the first replica that finds them old replaces both. The replicas copy the new CA
 // into every caBundle. Between these steps calls fail.
 type naive struct {
-	r         control.Rotation
+	r         Rotation
 	clients   kubernetes.Interface
 	served    atomic.Pointer[tls.Certificate]
 	bundle    atomic.Pointer[[]byte]
 	rotations atomic.Int64
 }
 
-func newNaive(r control.Rotation) (*naive, error) {
+func newNaive(r Rotation) (*naive, error) {
 	config, err := configFor(r)
 	if err != nil {
 		return nil, err

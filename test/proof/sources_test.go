@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package proof
 
 import (
 	"context"
@@ -16,23 +16,22 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/admitkit/admitkit/pkg/certs"
-	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
-func newSource(s control.Settings) (certs.Source, error) {
+func newSource(s Settings) (certs.Source, error) {
 	switch s.Certificates {
-	case control.Static:
+	case Static:
 		pair, err := tls.X509KeyPair(s.Cert, s.Key)
 		return fixed{&pair}, err
-	case control.SelfManaged:
+	case SelfManaged:
 		return newSelfManaged(s.Rotation)
-	case control.Naive:
+	case Naive:
 		return newNaive(s.Rotation)
 	}
 	return nil, fmt.Errorf("unknown certificate source %q", s.Certificates)
 }
 
-func newSelfManaged(r control.Rotation) (certs.Source, error) {
+func newSelfManaged(r Rotation) (certs.Source, error) {
 	config, err := configFor(r)
 	if err != nil {
 		return nil, err
@@ -62,7 +61,7 @@ func (f fixed) Bundle() []byte { return nil }
 func (f fixed) Status() certs.Status { return certs.Status{Trusted: true} }
 
 // configFor returns the client configuration for the API server, with the lag of the settings.
-func configFor(r control.Rotation) (*rest.Config, error) {
+func configFor(r Rotation) (*rest.Config, error) {
 	config, err := clientcmd.RESTConfigFromKubeConfig(r.Kubeconfig)
 	if err != nil {
 		return nil, err
@@ -86,7 +85,7 @@ func (l *lag) wait(ctx context.Context) {
 	l.mu.Lock()
 	d := time.Duration(l.random.Int64N(int64(l.max)))
 	l.mu.Unlock()
-	_ = control.Wait(ctx, d)
+	_ = Wait(ctx, d)
 }
 
 // lagging delays requests and responses, and each read of the events of a watch.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package proof
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 
 	"github.com/admitkit/admitkit/pkg/certs"
 	"github.com/admitkit/admitkit/pkg/webhook"
-	"github.com/admitkit/admitkit/test/proof/replica/control"
 )
 
 // stats observes the hooks, counts the outcomes, and serves the state of the replica.
@@ -43,7 +42,7 @@ func (s *stats) serve() (addr string, err error) {
 		return "", err
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc(control.StatsPath, func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc(StatsPath, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Has("gc") {
 			debug.FreeOSMemory()
 		}
@@ -54,11 +53,11 @@ func (s *stats) serve() (addr string, err error) {
 	return listener.Addr().String(), nil
 }
 
-func (s *stats) now() control.Stats {
+func (s *stats) now() Stats {
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
 	status := s.source.Status()
-	now := control.Stats{
+	now := Stats{
 		Goroutines: runtime.NumGoroutine(), HeapBytes: memory.HeapAlloc, Outcomes: map[webhook.Outcome]int{},
 		Phase: string(status.Phase), Rotations: status.Rotations, Renewals: status.Renewals,
 		Trusted: status.Trusted, NotAfter: status.NotAfter, CANotAfter: status.CANotAfter,
