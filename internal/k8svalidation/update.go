@@ -3,6 +3,8 @@
 package k8svalidation
 
 import (
+	"reflect"
+
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
@@ -29,7 +31,9 @@ func ValidateUpdate(obj, old runtime.Object) field.ErrorList {
 	c := checker{isUpdate: true}
 	c.metadataUpdate(m, oldMeta)
 	c.content(obj)
-	c.update(obj, old)
+	if reflect.TypeOf(obj) == reflect.TypeOf(old) {
+		c.update(obj, old)
+	}
 	return c.errs
 }
 
@@ -64,53 +68,43 @@ func (c *checker) immutable(at *field.Path, child string, v, old any) {
 	}
 }
 
-// update checks the changes of one kind.
+// update checks the changes of one kind. Both objects have the same type.
 func (c *checker) update(obj, old runtime.Object) {
 	switch o := obj.(type) {
 	case *corev1.Pod:
-		if old, ok := old.(*corev1.Pod); ok {
-			(&podUpdateCheck{c, o, old}).check()
-		}
+		old := old.(*corev1.Pod)
+		(&podUpdateCheck{c, o, old}).check()
 	case *appsv1.Deployment:
-		if old, ok := old.(*appsv1.Deployment); ok {
-			c.immutable(specPath, "selector", o.Spec.Selector, old.Spec.Selector)
-		}
+		old := old.(*appsv1.Deployment)
+		c.immutable(specPath, "selector", o.Spec.Selector, old.Spec.Selector)
 	case *appsv1.ReplicaSet:
-		if old, ok := old.(*appsv1.ReplicaSet); ok {
-			c.immutable(specPath, "selector", o.Spec.Selector, old.Spec.Selector)
-		}
+		old := old.(*appsv1.ReplicaSet)
+		c.immutable(specPath, "selector", o.Spec.Selector, old.Spec.Selector)
 	case *appsv1.DaemonSet:
-		if old, ok := old.(*appsv1.DaemonSet); ok {
-			c.immutable(specPath, "selector", o.Spec.Selector, old.Spec.Selector)
-		}
+		old := old.(*appsv1.DaemonSet)
+		c.immutable(specPath, "selector", o.Spec.Selector, old.Spec.Selector)
 	case *appsv1.StatefulSet:
-		if old, ok := old.(*appsv1.StatefulSet); ok {
-			checkStatefulSetUpdate(c, &o.Spec, &old.Spec)
-		}
+		old := old.(*appsv1.StatefulSet)
+		checkStatefulSetUpdate(c, &o.Spec, &old.Spec)
 	case *batchv1.Job:
-		if old, ok := old.(*batchv1.Job); ok {
-			checkJobUpdate(c, &o.Spec, &old.Spec)
-		}
+		old := old.(*batchv1.Job)
+		checkJobUpdate(c, &o.Spec, &old.Spec)
 	case *corev1.ConfigMap:
-		if old, ok := old.(*corev1.ConfigMap); ok {
-			checkConfigMapUpdate(c, o, old)
-		}
+		old := old.(*corev1.ConfigMap)
+		checkConfigMapUpdate(c, o, old)
 	case *corev1.Secret:
-		if old, ok := old.(*corev1.Secret); ok {
-			checkSecretUpdate(c, o, old)
-		}
+		old := old.(*corev1.Secret)
+		checkSecretUpdate(c, o, old)
 	case *corev1.Service:
-		if old, ok := old.(*corev1.Service); ok {
-			checkServiceUpdate(c, &o.Spec, &old.Spec)
-		}
+		old := old.(*corev1.Service)
+		checkServiceUpdate(c, &o.Spec, &old.Spec)
 	case *autoscalingv2.HorizontalPodAutoscaler:
-		if old, ok := old.(*autoscalingv2.HorizontalPodAutoscaler); ok && o.Spec.ScaleTargetRef.APIVersion != old.Spec.ScaleTargetRef.APIVersion {
+		if old := old.(*autoscalingv2.HorizontalPodAutoscaler); o.Spec.ScaleTargetRef.APIVersion != old.Spec.ScaleTargetRef.APIVersion {
 			checkScaleTargetGroup(c, &o.Spec.ScaleTargetRef)
 		}
 	case *corev1.PersistentVolumeClaim:
-		if old, ok := old.(*corev1.PersistentVolumeClaim); ok {
-			checkClaimUpdate(c, &o.Spec, &old.Spec)
-		}
+		old := old.(*corev1.PersistentVolumeClaim)
+		checkClaimUpdate(c, &o.Spec, &old.Spec)
 	}
 }
 

@@ -30,47 +30,23 @@ func (c *checker) object(obj runtime.Object) {
 	}
 }
 
-// named returns the metadata of an object and the rule for the names of its kind.
+// named returns the metadata of an object and the rule for the names of its kind. It returns nil for an unknown type.
 func named(obj runtime.Object) (*metav1.ObjectMeta, nameRule) {
-	switch o := obj.(type) {
-	case *corev1.Pod:
-		return &o.ObjectMeta, subdomainName
-	case *appsv1.Deployment:
-		return &o.ObjectMeta, subdomainName
-	case *appsv1.ReplicaSet:
-		return &o.ObjectMeta, subdomainName
-	case *appsv1.StatefulSet:
-		return &o.ObjectMeta, labelName
-	case *appsv1.DaemonSet:
-		return &o.ObjectMeta, subdomainName
-	case *batchv1.Job:
-		return &o.ObjectMeta, subdomainName
-	case *batchv1.CronJob:
-		return &o.ObjectMeta, subdomainName
+	rule := subdomainName
+	switch obj.(type) {
+	case *appsv1.StatefulSet, *corev1.Service, *corev1.Namespace:
+		rule = labelName
 	case *corev1.ReplicationController:
-		return &o.ObjectMeta, nameRule{bad: badSubdomain}
-	case *corev1.PodTemplate:
-		return &o.ObjectMeta, subdomainName
-	case *corev1.ConfigMap:
-		return &o.ObjectMeta, subdomainName
-	case *corev1.Secret:
-		return &o.ObjectMeta, subdomainName
-	case *corev1.Service:
-		return &o.ObjectMeta, labelName
-	case *corev1.Namespace:
-		return &o.ObjectMeta, labelName
-	case *corev1.ServiceAccount:
-		return &o.ObjectMeta, subdomainName
-	case *corev1.PersistentVolumeClaim:
-		return &o.ObjectMeta, subdomainName
-	case *networkingv1.Ingress:
-		return &o.ObjectMeta, subdomainName
-	case *autoscalingv2.HorizontalPodAutoscaler:
-		return &o.ObjectMeta, subdomainName
+		rule = nameRule{bad: badSubdomain}
 	case *policyv1.PodDisruptionBudget:
-		return &o.ObjectMeta, nameRule{bad: content.IsPathSegmentName}
+		rule = nameRule{bad: content.IsPathSegmentName}
+	case *corev1.Pod, *corev1.PodTemplate, *corev1.ConfigMap, *corev1.Secret, *corev1.ServiceAccount, *corev1.PersistentVolumeClaim,
+		*appsv1.Deployment, *appsv1.ReplicaSet, *appsv1.DaemonSet, *batchv1.Job, *batchv1.CronJob,
+		*networkingv1.Ingress, *autoscalingv2.HorizontalPodAutoscaler:
+	default:
+		return nil, nameRule{}
 	}
-	return nil, nameRule{}
+	return obj.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta), rule
 }
 
 // content validates everything except the metadata.
