@@ -12,10 +12,8 @@ import (
 	"go/format"
 	"go/parser"
 	"go/token"
-	"maps"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -100,7 +98,3 @@ func (p *printer) decl(decl ast.Decl) {
 
 // blankLines matches the blank lines that removed comments leave, because a comment must not change a snapshot.
 var blankLines = regexp.MustCompile(`\n\n+`)
-
-func sorted(set map[string]bool) []string {
-	return slices.Sorted(maps.Keys(set))
-}

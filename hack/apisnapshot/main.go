@@ -8,16 +8,18 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
 )
 
 func main() {
@@ -108,56 +110,19 @@ func writeAll(dir string, have, want map[string]string) error {
 
 var errDiffers = errors.New("docs/api differs from the exported API; check the difference, run 'make api', and commit it with a line in CHANGELOG.md")
 
-// compare prints the differences between the snapshots in have and want.
+// compare prints the differences between the snapshots in have and want as unified diffs.
 func compare(have, want map[string]string, out io.Writer) error {
-	names := map[string]bool{}
-	for name := range have {
-		names[name] = true
-	}
-	for name := range want {
-		names[name] = true
-	}
+	names := maps.Clone(have)
+	maps.Copy(names, want)
 	differs := false
-	for _, name := range sorted(names) {
-		if have[name] == want[name] {
-			continue
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if text := diff.Diff("docs/"+name, []byte(have[name]), "code/"+name, []byte(want[name])); text != nil {
+			differs = true
+			fmt.Fprintf(out, "%s", text)
 		}
-		differs = true
-		text, err := diff(name, have[name], want[name])
-		if err != nil {
-			return err
-		}
-		fmt.Fprint(out, text)
 	}
 	if differs {
 		return errDiffers
 	}
 	return nil
-}
-
-// diff returns a unified diff from git.
-func diff(name, have, want string) (string, error) {
-	dir, err := os.MkdirTemp("", "apisnapshot")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(dir)
-	for side, text := range map[string]string{"docs": have, "code": want} {
-		if err := os.MkdirAll(filepath.Join(dir, side), 0o755); err != nil {
-			return "", err
-		}
-		if err := os.WriteFile(filepath.Join(dir, side, name), []byte(text), 0o644); err != nil {
-			return "", err
-		}
-	}
-	cmd := exec.Command("git", "diff", "--no-index", "--no-color", "--no-prefix", "docs/"+name, "code/"+name)
-	cmd.Dir = dir
-	cmd.Stderr = os.Stderr
-	var stdout bytes.Buffer
-	cmd.Stdout = &stdout
-	// git diff exits with 1 if there is a difference.
-	if err := cmd.Run(); err != nil && cmd.ProcessState.ExitCode() != 1 {
-		return "", fmt.Errorf("git diff: %w", err)
-	}
-	return stdout.String(), nil
 }
