@@ -6,12 +6,15 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,19 +28,19 @@ import (
 // the rights of the ServiceAccount. They create the certificates and configurations. Unlike in a cluster,
 // they run on this machine and are called by URL.
 func TestTwoReplicasManageThemselves(t *testing.T) {
-	livetest.Apply(t, cluster)
+	apply(t)
 	kubeconfig, err := cluster.ServiceAccount(t.Context(), "sidecar-injector", "sidecar-injector")
 	if err != nil {
 		t.Fatal(err)
 	}
 	args := append(livetest.Arguments(t, cluster), "--proxy-image="+image, "--kubeconfig="+kubeconfig)
-	replica := livetest.Start(t, newProgram(), args...)
-	args = append(args, "--url="+replica.URL)
-	other := livetest.Start(t, newProgram(), args...)
+	url, stopReplica := startReplica(t, args...)
+	args = append(args, "--url="+url)
+	_, stopOther := startReplica(t, args...)
 
 	eventually(t, "the Pod gets its proxy", func() bool { return injected(t) })
 	eventually(t, "both hooks are there, and may fail", func() bool { return slices.Equal(policies(t), []string{"Ignore", "Ignore"}) })
-	livetest.RollOut(t, cluster)
+	rollOut(t)
 	eventually(t, "the hooks are promoted", func() bool { return slices.Equal(policies(t), []string{"Fail", "Fail"}) })
 
 	// The program must not create a Secret. After another client creates it, the program stores the CA again.
@@ -66,8 +69,8 @@ func TestTwoReplicasManageThemselves(t *testing.T) {
 	if got := policies(t); len(got) > 0 {
 		t.Errorf("after uninstalling, there are still hooks with the policies %v", got)
 	}
-	other.Stop()
-	replica.Stop()
+	stopOther()
+	stopReplica()
 	// Uninstall again, when no replica serves the hooks.
 	if log := uninstall(t, kubeconfig); !strings.Contains(log, "there are no webhooks to take away") || strings.Contains(log, "are taken away,") {
 		t.Errorf("the log is %s", log)
@@ -76,7 +79,7 @@ func TestTwoReplicasManageThemselves(t *testing.T) {
 
 // A program that cannot use the Secret reports that at once, not only after its server has stopped.
 func TestUnusableSecretIsReported(t *testing.T) {
-	livetest.Apply(t, cluster)
+	apply(t)
 	kubeconfig, err := cluster.ServiceAccount(t.Context(), "sidecar-injector", "sidecar-injector")
 	if err != nil {
 		t.Fatal(err)
@@ -98,6 +101,66 @@ func TestUnusableSecretIsReported(t *testing.T) {
 		t.Errorf("the log is\n%s", log.String())
 	}
 	uninstall(t, kubeconfig)
+}
+
+// apply applies the manifests for the duration of a test. No controller runs the Deployment.
+func apply(t *testing.T) {
+	t.Helper()
+	t.Cleanup(func() {
+		if _, err := cluster.Kubectl(context.WithoutCancel(t.Context()), "", "delete", "-k", "manifests", "--wait=false", "--ignore-not-found"); err != nil {
+			t.Error(err)
+		}
+		livetest.DeleteNamespace(t, cluster, "sidecar-injector")
+	})
+	out, err := cluster.Kubectl(t.Context(), "", "apply", "-k", "manifests")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(out)
+}
+
+// rollOut sets the Deployment's status to ready.
+func rollOut(t *testing.T) {
+	t.Helper()
+	var d appsv1.Deployment
+	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: "sidecar-injector", Name: "sidecar-injector"}, &d); err != nil {
+		t.Fatal(err)
+	}
+	n := *d.Spec.Replicas
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n}
+	if err := cluster.Client.Status().Update(t.Context(), &d); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// startReplica runs the program with these arguments until the end of the test or a call of stop. It adds --url if
+// it is missing, and returns the address of the hooks on loopback. The test fails if the program ends with an error.
+func startReplica(t *testing.T, args ...string) (url string, stop func()) {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newProgram()
+	p.Listener = listener
+	url = "https://" + listener.Addr().String()
+	// The last of several flags with the same name applies.
+	args = append([]string{"--url=" + url}, append(args, "--ops-addr=", "--shutdown-delay=0")...)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var log bytes.Buffer // written by one logger, and read at the end
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx, args, io.Discard, &log) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the replica at %s ended with %v", url, err)
+		}
+		if t.Failed() {
+			t.Logf("the log of the replica at %s:\n%s", url, log.String())
+		}
+	})
+	t.Cleanup(stop)
+	return url, stop
 }
 
 // uninstall runs the command for uninstalling from the README and returns its log.

@@ -6,6 +6,7 @@ package livetest
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"io"
 	"os"
@@ -13,7 +14,10 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/admitkit/admitkit/examples/testcluster"
@@ -80,7 +84,7 @@ func CheckAccepted(t *testing.T, c *testcluster.Cluster) {
 		}
 	}
 	run(namespace, "create") // the other objects need it, even for a dry run
-	defer deleteNamespace(t, c, namespace.GetName())
+	defer DeleteNamespace(t, c, namespace.GetName())
 	for _, object := range append(objects, podOf(t, objects)) {
 		if object != namespace && object.GroupVersionKind().Group != "cert-manager.io" {
 			run(object, "apply", "--dry-run=server")
@@ -101,4 +105,19 @@ func podOf(t *testing.T, objects []*unstructured.Unstructured) *unstructured.Uns
 	pod.SetName(deployment.GetName())
 	pod.SetNamespace(deployment.GetNamespace())
 	return pod
+}
+
+// DeleteNamespace deletes a namespace and finishes the deletion in place of a controller manager. So another
+// test can create the namespace again.
+func DeleteNamespace(t *testing.T, c *testcluster.Cluster, name string) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	err := client.IgnoreNotFound(c.Client.Delete(ctx, namespace))
+	if err == nil {
+		err = c.Client.SubResource("finalize").Update(ctx, namespace)
+	}
+	if client.IgnoreNotFound(err) != nil {
+		t.Error(err)
+	}
 }
