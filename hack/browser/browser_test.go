@@ -185,7 +185,7 @@ func hostile() page.Page {
 	p.Tables = []page.Table{wide}
 	for _, law := range []string{long, tag, "L1"} {
 		p.Findings = append(p.Findings, page.Finding{
-			ID: law, Law: law, LawText: law, Webhooks: []string{law, "both"}, Kind: law, Title: law, Summary: law, Cause: law, Fix: law, Again: law,
+			ID: law, Law: law, Webhooks: []string{law, "both"}, Kind: law, Title: law, Summary: law, Cause: law, Fix: law, Again: law,
 			Badge: long[:60], Changes: &page.Changes{From: long, To: tag, List: []page.Change{{Path: long, Old: long, New: tag}}},
 			Steps: []page.Step{{
 				Title: law, Who: law, Outcome: law, Facts: []page.Fact{{Name: law, Value: law}}, Text: law,

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/admitkit/admitkit/internal/cli/lcs"
 )
 
 // A line is a line of a diff. Its mark is '+' (added), '-' (removed), ' ' (unchanged) or '…' (omitted lines).
@@ -40,66 +42,22 @@ func yamlLines(object []byte) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-// compare returns the diff of two texts. It removes a common beginning and end, and compares the rest by a longest common
-// subsequence.
+// compare returns the diff of two texts.
 func compare(before, after []string) []line {
 	var all []line
-	same := func(texts []string) {
-		for _, text := range texts {
-			all = append(all, line{' ', text})
-		}
-	}
-	start := 0
-	for start < len(before) && start < len(after) && before[start] == after[start] {
-		start++
-	}
-	end := 0
-	for end < len(before)-start && end < len(after)-start && before[len(before)-1-end] == after[len(after)-1-end] {
-		end++
-	}
-	same(before[:start])
-	all = append(all, middle(before[start:len(before)-end], after[start:len(after)-end])...)
-	same(before[len(before)-end:])
-	return all
-}
-
-func middle(before, after []string) []line {
-	const maxTable = 4 << 20 // entries; for larger texts, all lines count as changed
-	var all []line
-	if len(before)*len(after) > maxTable {
-		for _, text := range before {
-			all = append(all, line{'-', text})
-		}
-		for _, text := range after {
-			all = append(all, line{'+', text})
-		}
-		return all
-	}
-	// common[i][j] is the length of the longest common subsequence of before[i:] and after[j:].
-	common := make([][]int32, len(before)+1)
-	for i := range common {
-		common[i] = make([]int32, len(after)+1)
-	}
-	for i := len(before) - 1; i >= 0; i-- {
-		for j := len(after) - 1; j >= 0; j-- {
-			common[i][j] = max(common[i+1][j], common[i][j+1])
-			if before[i] == after[j] {
-				common[i][j] = common[i+1][j+1] + 1
-			}
-		}
-	}
-	for i, j := 0, 0; i < len(before) || j < len(after); {
-		switch {
-		case i < len(before) && j < len(after) && before[i] == after[j]:
-			all = append(all, line{' ', before[i]})
-			i, j = i+1, j+1
-		case j == len(after) || i < len(before) && common[i+1][j] >= common[i][j+1]:
+	i, j := 0, 0
+	same := lcs.Pairs(len(before), len(after), func(i, j int) bool { return before[i] == after[j] })
+	for _, p := range append(same, lcs.Pair{I: len(before), J: len(after)}) {
+		for ; i < p.I; i++ {
 			all = append(all, line{'-', before[i]})
-			i++
-		default:
-			all = append(all, line{'+', after[j]})
-			j++
 		}
+		for ; j < p.J; j++ {
+			all = append(all, line{'+', after[j]})
+		}
+		if i < len(before) && j < len(after) {
+			all = append(all, line{' ', before[i]})
+		}
+		i, j = p.I+1, p.J+1
 	}
 	return all
 }

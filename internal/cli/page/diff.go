@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+
+	"github.com/admitkit/admitkit/internal/cli/lcs"
 )
 
 // These are the kinds of lines in a diff.
@@ -30,40 +32,55 @@ type part struct {
 
 func whole(kind, text string) line { return line{Kind: kind, Parts: []part{{Text: text}}} }
 
+// A side is one text of a Diff.
+type side struct {
+	Title string
+	Lines []line
+}
+
+// sides returns the two texts of a Diff, or nil if they are equal.
+func sides(d *Diff) []side {
+	if d.Before == d.After {
+		return nil
+	}
+	left, right := sideBySide(linesOf(d.Before), linesOf(d.After))
+	return []side{{"before", left}, {"after", right}}
+}
+
 // around is the number of unchanged lines shown before and after a difference.
 const around = 3
 
 // sideBySide aligns the lines of two texts. Both results have the same length, and equal indexes form a row.
 func sideBySide(before, after []string) (left, right []line) {
-	pairs := lcs(len(before), len(after), func(i, j int) bool { return before[i] == after[j] })
+	pairs := lcs.Pairs(len(before), len(after), func(i, j int) bool { return before[i] == after[j] })
 	i, j := 0, 0
-	for _, p := range append(pairs, pair{len(before), len(after)}) {
-		l, r := changed(before[i:p.i], after[j:p.j])
+	for _, p := range append(pairs, lcs.Pair{I: len(before), J: len(after)}) {
+		l, r := changed(before[i:p.I], after[j:p.J])
 		left, right = append(left, l...), append(right, r...)
-		if p.i < len(before) && p.j < len(after) {
-			left, right = append(left, whole(same, before[p.i])), append(right, whole(same, after[p.j]))
+		if p.I < len(before) && p.J < len(after) {
+			left, right = append(left, whole(same, before[p.I])), append(right, whole(same, after[p.J]))
 		}
-		i, j = p.i+1, p.j+1
+		i, j = p.I+1, p.J+1
 	}
 	return folded(left), folded(right)
 }
 
 // changed aligns lines that differ. Lines with the same key share a row.
 func changed(before, after []string) (left, right []line) {
-	pairs := lcs(len(before), len(after), func(i, j int) bool { return key(before[i]) == key(after[j]) })
+	pairs := lcs.Pairs(len(before), len(after), func(i, j int) bool { return key(before[i]) == key(after[j]) })
 	i, j := 0, 0
-	for _, p := range append(pairs, pair{len(before), len(after)}) {
-		for ; i < p.i; i++ {
+	for _, p := range append(pairs, lcs.Pair{I: len(before), J: len(after)}) {
+		for ; i < p.I; i++ {
 			left, right = append(left, whole(gone, before[i])), append(right, line{Kind: pad})
 		}
-		for ; j < p.j; j++ {
+		for ; j < p.J; j++ {
 			left, right = append(left, line{Kind: pad}), append(right, whole(here, after[j]))
 		}
 		if i < len(before) && j < len(after) {
 			l, r := words(before[i], after[j])
 			left, right = append(left, line{gone, l}), append(right, line{here, r})
 		}
-		i, j = p.i+1, p.j+1
+		i, j = p.I+1, p.J+1
 	}
 	return left, right
 }
@@ -83,15 +100,15 @@ func key(line string) string {
 // words marks the words in which two lines differ.
 func words(before, after string) (left, right []part) {
 	a, b := tokens(before), tokens(after)
-	pairs := lcs(len(a), len(b), func(i, j int) bool { return a[i] == b[j] })
+	pairs := lcs.Pairs(len(a), len(b), func(i, j int) bool { return a[i] == b[j] })
 	i, j := 0, 0
-	for _, p := range append(pairs, pair{len(a), len(b)}) {
-		left = add(left, strings.Join(a[i:p.i], ""), true)
-		right = add(right, strings.Join(b[j:p.j], ""), true)
-		if p.i < len(a) && p.j < len(b) {
-			left, right = add(left, a[p.i], false), add(right, b[p.j], false)
+	for _, p := range append(pairs, lcs.Pair{I: len(a), J: len(b)}) {
+		left = add(left, strings.Join(a[i:p.I], ""), true)
+		right = add(right, strings.Join(b[j:p.J], ""), true)
+		if p.I < len(a) && p.J < len(b) {
+			left, right = add(left, a[p.I], false), add(right, b[p.J], false)
 		}
-		i, j = p.i+1, p.j+1
+		i, j = p.I+1, p.J+1
 	}
 	return left, right
 }
@@ -120,58 +137,6 @@ func tokens(line string) (all []string) {
 		word = inWord
 	}
 	return all
-}
-
-type pair struct{ i, j int }
-
-// lcs returns a longest common subsequence of two lists with n and m elements. For very long lists it uses only
-// the common beginning and end.
-func lcs(n, m int, equal func(i, j int) bool) (pairs []pair) {
-	const most = 4 << 20 // cells of the table, a few hundredths of a second
-	start := 0
-	for start < n && start < m && equal(start, start) {
-		pairs = append(pairs, pair{start, start})
-		start++
-	}
-	end := 0
-	for end < n-start && end < m-start && equal(n-1-end, m-1-end) {
-		end++
-	}
-	rows, columns := n-start-end, m-start-end
-	if rows*columns <= most {
-		pairs = append(pairs, middle(start, rows, columns, equal)...)
-	}
-	for ; end > 0; end-- {
-		pairs = append(pairs, pair{n - end, m - end})
-	}
-	return pairs
-}
-
-// middle computes lcs with a table of n by m lengths.
-func middle(start, rows, columns int, equal func(i, j int) bool) (pairs []pair) {
-	width := columns + 1
-	long := make([]int32, (rows+1)*width) // lengths for the suffixes that begin at i and j
-	for i := rows - 1; i >= 0; i-- {
-		for j := columns - 1; j >= 0; j-- {
-			if equal(start+i, start+j) {
-				long[i*width+j] = long[(i+1)*width+j+1] + 1
-			} else {
-				long[i*width+j] = max(long[(i+1)*width+j], long[i*width+j+1])
-			}
-		}
-	}
-	for i, j := 0, 0; i < rows && j < columns; {
-		switch {
-		case equal(start+i, start+j):
-			pairs = append(pairs, pair{start + i, start + j})
-			i, j = i+1, j+1
-		case long[(i+1)*width+j] >= long[i*width+j+1]:
-			i++
-		default:
-			j++
-		}
-	}
-	return pairs
 }
 
 // folded replaces unchanged lines far from a difference. Both sides stay aligned.

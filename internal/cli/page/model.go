@@ -44,8 +44,8 @@ type Finding struct {
 	// links needs no ID.
 	ID string
 	// Law is the short name of the failed law or rule, such as "late additions (L4b)" or "no-op-patch". The page filters
-	// findings by it. LawText is the statement of the law.
-	Law, LawText string
+	// findings by it.
+	Law string
 	// Webhooks are the webhooks concerned. The page filters findings by them.
 	Webhooks []string
 	// Kind is the kind of the object concerned, or empty.
@@ -80,8 +80,8 @@ type Step struct {
 	Title, Who, Outcome string
 	// Facts are further details, such as a time or an audit ID.
 	Facts []Fact
-	// Text is an object or other preformatted text, shown under TextTitle.
-	TextTitle, Text string
+	// Text is an object as YAML.
+	Text string
 	// Patch has the patch operations of the step.
 	Patch []Operation
 	// Diff shows the changes of the step.
@@ -95,11 +95,8 @@ type Operation struct {
 	Offending bool
 }
 
-// A Diff shows two texts side by side. Empty titles become "before" and "after".
-type Diff struct {
-	BeforeTitle, AfterTitle string
-	Before, After           string
-}
+// A Diff shows two texts side by side.
+type Diff struct{ Before, After string }
 
 // Changes are the differences between two objects, field by field.
 type Changes struct {
@@ -134,14 +131,14 @@ type Cell struct {
 	Tone Tone
 }
 
-// A Tone selects the colour of a cell.
-type Tone int
+// A Tone selects the colour of a cell. It is a class of the style sheet.
+type Tone string
 
 // The values of Tone.
 const (
-	Plain Tone = iota
-	Good
-	Bad
-	Doubtful
-	Faint
+	Plain    Tone = ""
+	Good     Tone = "good"
+	Bad      Tone = "bad"
+	Doubtful Tone = "doubtful"
+	Faint    Tone = "faint"
 )

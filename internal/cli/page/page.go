@@ -6,8 +6,11 @@ import (
 	"embed"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 	"sync"
+
+	"github.com/admitkit/admitkit/internal/textutil"
 )
 
 //go:embed page.html page.css
@@ -17,12 +20,14 @@ var files embed.FS
 var parsed = sync.OnceValue(func() *template.Template {
 	functions := template.FuncMap{
 		"lower": strings.ToLower,
-		"side": func(title string, lines []line) any {
-			return struct {
-				Title string
-				Lines []line
-			}{title, lines}
+		"text":  func(text string) string { return clip(textutil.Visible(text), longestValue) },
+		"line":  func(text string) string { return clip(textutil.Visible(text), longLine) },
+		"lines": linesOf,
+		"value": valueOf,
+		"facts": func(all []Fact) []Fact {
+			return slices.DeleteFunc(slices.Clone(all), func(f Fact) bool { return f.Value == "" })
 		},
+		"sides": sides,
 	}
 	return template.Must(template.New("page.html").Funcs(functions).ParseFS(files, "page.html", "page.css"))
 })

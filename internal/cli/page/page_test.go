@@ -30,11 +30,11 @@ func render(t testing.TB, p Page) string {
 // full returns a page with the text in every field.
 func full(text string) Page {
 	f := Finding{
-		ID: text, Law: text, LawText: text, Webhooks: []string{text, "b"}, Kind: text, Badge: text, Title: text, Summary: text, Cause: text, Fix: text, Again: text,
+		ID: text, Law: text, Webhooks: []string{text, "b"}, Kind: text, Badge: text, Title: text, Summary: text, Cause: text, Fix: text, Again: text,
 		Changes: &Changes{From: text, To: text, List: []Change{{text, text, text}}},
 		Steps: []Step{{
-			Title: text, Who: text, Outcome: text, Facts: []Fact{{text, text}}, TextTitle: text, Text: text,
-			Patch: []Operation{{text, true}}, Diff: &Diff{BeforeTitle: text, AfterTitle: text, Before: "a: " + text + "\nb: 1", After: "a: 1\n" + text},
+			Title: text, Who: text, Outcome: text, Facts: []Fact{{text, text}}, Text: text,
+			Patch: []Operation{{text, true}}, Diff: &Diff{Before: "a: " + text + "\nb: 1", After: "a: 1\n" + text},
 		}},
 	}
 	return Page{

@@ -133,12 +133,12 @@ var lawBadges = map[idempotence.Verdict]string{
 // caseSteps returns the steps before the first call: the objects and edits of the case.
 func caseSteps(v *idempotence.Violation) (steps []Step) {
 	for i, before := range v.Case.Before {
-		steps = append(steps, Step{Title: fmt.Sprintf("Object handled before (%d)", i+1), TextTitle: "object", Text: toYAML(before)})
+		steps = append(steps, Step{Title: fmt.Sprintf("Object handled before (%d)", i+1), Text: toYAML(before)})
 	}
 	if v.Case.Old != nil {
-		steps = append(steps, Step{Title: "The stored object", TextTitle: "object", Text: toYAML(v.Case.Old)})
+		steps = append(steps, Step{Title: "The stored object", Text: toYAML(v.Case.Old)})
 	}
-	steps = append(steps, Step{Title: "The smallest failing object", TextTitle: "object", Text: toYAML(v.Case.Object)})
+	steps = append(steps, Step{Title: "The smallest failing object", Text: toYAML(v.Case.Object)})
 	for _, e := range v.Case.Edits {
 		steps = append(steps, Step{Title: "Edit by another party", Outcome: e.String()})
 	}

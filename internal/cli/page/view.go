@@ -3,84 +3,57 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
-
-	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// A view is the data of the template: a Page with all limits applied.
+// A view is the data of the template: a Page with its limits applied. The template escapes and clips its texts.
 type view struct {
-	Title, Status, Mark, Summary string
-	Facts                        []fact
-	Tables                       []table
-	Findings                     []finding
-	Filters                      []filter
+	*Page
+	StatusText, Mark string
+	Tables           []table
+	Findings         []finding
+	Filters          []filter
 	// Nothing lists the pairs of filter options that no finding has.
 	Nothing []nothing
-	Notes   []string
+	// MoreNotes are added to those of the page.
+	MoreNotes []string
 }
 
 type (
-	fact struct {
-		Name  string
-		Value value
-	}
 	finding struct {
-		Anchor      int
-		Classes     []string
-		Tone, Badge string
-		Title       string
-		About       []fact
-		Rules       []fact
-		Changes     *changes
-		Steps       []step
-		Open        bool
-		Left        string // number of rows not shown, in words
-		Again       string
+		*Finding
+		Anchor       int
+		Classes      []string
+		Tone, Badge  string
+		About, Rules []Fact
+		Changes      *changes
+		Steps        []Step
+		Open         bool
+		Left         string // number of steps not shown, in words
 	}
 	changes struct {
-		From, To string
-		List     []change
-		Left     string
-	}
-	change struct{ Path, Old, New value }
-	step   struct {
-		Title, Who string
-		Outcome    value
-		Facts      []fact
-		TextTitle  string
-		Text       []string
-		Patch      []operation
-		Diff       *diff
-	}
-	operation struct {
-		Text      value
-		Offending bool
-	}
-	diff struct {
-		Before, After string
-		Left, Right   []line
-		None          bool
+		*Changes
+		List []Change
+		Left string
 	}
 	table struct {
-		ID          int
-		Title, Text string
-		Columns     []Column
-		Rows        [][]cell
-		Left        string
+		Table
+		ID      int
+		Columns []Column
+		Rows    [][]cell
+		Left    string
 	}
 	cell struct {
-		Column string // name of the column, which a narrow screen shows in front of the text
-		Text   value
+		Cell
+		Column Column
 		Anchor int // number of the linked finding, from 1; 0 without a link
-		Tone   string
-		Number bool
 	}
 	filter struct {
-		ID, Name, Title string
-		Options         []option
+		ID, Title string
+		Options   []option
 	}
 	option struct {
 		Number int
@@ -96,19 +69,13 @@ type (
 var (
 	statuses = []struct{ text, mark string }{{"passed", "good"}, {"findings", "bad"}, {"could not tell", "doubtful"}}
 	badges   = []struct{ text, tone string }{{"error", "bad"}, {"warning", "doubtful"}, {"advice", "faint"}}
-	tones    = []string{"", "good", "bad", "doubtful", "faint"}
 )
 
 func newView(p *Page) *view {
-	v := &view{Title: textutil.Visible(p.Title), Summary: clip(textutil.Visible(p.Summary), longestValue)}
-	v.Status, v.Mark = statuses[p.Status].text, statuses[p.Status].mark
-	v.Facts = factsOf(p.Facts)
-	for _, note := range p.Notes {
-		v.Notes = append(v.Notes, clip(textutil.Visible(note), longestValue))
-	}
+	v := &view{Page: p, StatusText: statuses[p.Status].text, Mark: statuses[p.Status].mark}
 	shown, left := most(p.Findings)
 	if left != "" {
-		v.Notes = append(v.Notes, left)
+		v.MoreNotes = append(v.MoreNotes, left)
 	}
 	anchors := map[string]int{}
 	for i := range shown {
@@ -119,11 +86,7 @@ func newView(p *Page) *view {
 	for i, t := range p.Tables {
 		v.Tables = append(v.Tables, tableOf(i+1, t, anchors))
 	}
-	lawName := p.LawName
-	if lawName == "" {
-		lawName = "Law"
-	}
-	laws := filterBy("law", lawName, shown, func(f *Finding) []string { return []string{f.Law} })
+	laws := filterBy("law", cmp.Or(p.LawName, "Law"), shown, func(f *Finding) []string { return []string{f.Law} })
 	webhooks := filterBy("hook", "Webhook", shown, func(f *Finding) []string { return f.Webhooks })
 	texts := mostOfTexts
 	for i := range shown {
@@ -163,17 +126,8 @@ func most(all []Finding) ([]Finding, string) {
 	return shown, fmt.Sprintf("This page shows %d of %d findings, the worst; the output as JSON has all.", mostFindings, len(all))
 }
 
-func factsOf(list []Fact) (facts []fact) {
-	for _, f := range list {
-		if f.Value != "" {
-			facts = append(facts, fact{textutil.Visible(f.Name), valueOf(f.Value)})
-		}
-	}
-	return facts
-}
-
 func tableOf(id int, t Table, anchors map[string]int) table {
-	shown := table{ID: id, Title: textutil.Visible(t.Title), Text: textutil.Visible(t.Text)}
+	shown := table{Table: t, ID: id}
 	empty := func(i int) bool {
 		return !slices.ContainsFunc(t.Rows, func(row []Cell) bool { return i < len(row) && row[i].Text != "" })
 	}
@@ -182,54 +136,47 @@ func tableOf(id int, t Table, anchors map[string]int) table {
 			shown.Columns = append(shown.Columns, column)
 		}
 	}
-	rows := t.Rows
-	if len(rows) > mostRows {
-		shown.Left = fmt.Sprintf("%d more rows are left out.", len(rows)-mostRows)
-		rows = rows[:mostRows]
-	}
+	var rows [][]Cell
+	rows, shown.Left = limited(t.Rows, mostRows, "rows")
 	for _, row := range rows {
 		var cells []cell
 		for i, c := range row[:min(len(row), len(t.Columns))] {
-			if empty(i) {
-				continue
+			if !empty(i) {
+				cells = append(cells, cell{c, t.Columns[i], anchors[c.To]})
 			}
-			cells = append(cells, cell{
-				Column: t.Columns[i].Name, Text: valueOf(c.Text), Anchor: anchors[c.To], Tone: tones[c.Tone], Number: t.Columns[i].Number,
-			})
 		}
 		shown.Rows = append(shown.Rows, cells)
 	}
 	return shown
 }
 
+// limited returns the beginning of a list, and a sentence about the rest if there is one.
+func limited[T any](list []T, most int, what string) (shown []T, left string) {
+	if len(list) <= most {
+		return list, ""
+	}
+	return list[:most], fmt.Sprintf("%d more %s are left out.", len(list)-most, what)
+}
+
 // findingOf converts a finding. The texts of its steps count against the limit of the page.
 func findingOf(f *Finding, texts *int) finding {
-	shown := finding{Title: clip(textutil.Visible(f.Title), longLine), Again: clip(textutil.Visible(f.Again), longestValue)}
-	shown.Badge, shown.Tone = badges[f.Severity].text, badges[f.Severity].tone
-	if f.Badge != "" {
-		shown.Badge = textutil.Visible(f.Badge)
-	}
-	about := []Fact{{"Kind", f.Kind}}
+	shown := finding{Finding: f, Badge: cmp.Or(f.Badge, badges[f.Severity].text), Tone: badges[f.Severity].tone}
+	shown.About = []Fact{{"Kind", f.Kind}}
 	for _, w := range f.Webhooks {
-		about = append(about, Fact{"Webhook", w})
+		shown.About = append(shown.About, Fact{"Webhook", w})
 	}
-	shown.About = factsOf(about)
-	for _, r := range []Fact{{"Statement", f.LawText}, {"Found", f.Summary}, {"Cause", f.Cause}, {"Fix", f.Fix}} {
-		if r.Value != "" {
-			shown.Rules = append(shown.Rules, fact{r.Name, value{Text: clip(textutil.Visible(r.Value), longestValue)}})
-		}
+	shown.Rules = []Fact{{"Found", f.Summary}, {"Cause", f.Cause}, {"Fix", f.Fix}}
+	if f.Changes != nil {
+		shown.Changes = &changes{Changes: f.Changes}
+		shown.Changes.List, shown.Changes.Left = limited(f.Changes.List, mostRows, "changes")
 	}
-	shown.Changes = changesOf(f.Changes)
-	for i := range f.Steps {
-		if i == mostSteps {
-			shown.Left = fmt.Sprintf("%d more steps are left out.", len(f.Steps)-i)
-			break
-		}
-		if *texts -= weight(&f.Steps[i]); *texts < 0 {
+	shown.Steps, shown.Left = limited(f.Steps, mostSteps, "steps")
+	for i := range shown.Steps {
+		if *texts -= weight(&shown.Steps[i]); *texts < 0 {
+			shown.Steps = shown.Steps[:i]
 			shown.Left = "The steps from here on are left out, to keep this page small; the output as JSON has them."
 			break
 		}
-		shown.Steps = append(shown.Steps, stepOf(&f.Steps[i]))
 	}
 	return shown
 }
@@ -246,44 +193,6 @@ func weight(s *Step) int {
 	return n
 }
 
-func changesOf(c *Changes) *changes {
-	if c == nil {
-		return nil
-	}
-	shown := &changes{From: textutil.Visible(c.From), To: textutil.Visible(c.To)}
-	for i, one := range c.List {
-		if i == mostRows {
-			shown.Left = fmt.Sprintf("%d more changes are left out.", len(c.List)-i)
-			break
-		}
-		shown.List = append(shown.List, change{valueOf(one.Path), valueOf(one.Old), valueOf(one.New)})
-	}
-	return shown
-}
-
-func stepOf(s *Step) step {
-	shown := step{
-		Title: clip(textutil.Visible(s.Title), longLine), Who: clip(textutil.Visible(s.Who), longLine), Outcome: valueOf(s.Outcome),
-		Facts: factsOf(s.Facts), TextTitle: textutil.Visible(s.TextTitle), Text: linesOf(s.Text),
-	}
-	for _, op := range s.Patch {
-		shown.Patch = append(shown.Patch, operation{valueOf(op.Text), op.Offending})
-	}
-	if d := s.Diff; d != nil {
-		shown.Diff = &diff{Before: "before", After: "after", None: d.Before == d.After}
-		if d.BeforeTitle != "" {
-			shown.Diff.Before = textutil.Visible(d.BeforeTitle)
-		}
-		if d.AfterTitle != "" {
-			shown.Diff.After = textutil.Visible(d.AfterTitle)
-		}
-		if !shown.Diff.None {
-			shown.Diff.Left, shown.Diff.Right = sideBySide(linesOf(d.Before), linesOf(d.After))
-		}
-	}
-	return shown
-}
-
 // A findingFilter is a filter and the option number of each finding.
 type findingFilter struct {
 	filter  filter
@@ -292,7 +201,7 @@ type findingFilter struct {
 
 // filterBy numbers the names of findings in order of appearance. Option 0 selects all findings.
 func filterBy(id, title string, findings []Finding, names func(*Finding) []string) *findingFilter {
-	by := &findingFilter{filter: filter{ID: id, Name: id, Title: textutil.Visible(title)}, numbers: make([][]int, len(findings))}
+	by := &findingFilter{filter: filter{ID: id, Title: title}, numbers: make([][]int, len(findings))}
 	known := map[string]int{}
 	for i := range findings {
 		for _, name := range names(&findings[i]) {
@@ -305,7 +214,7 @@ func filterBy(id, title string, findings []Finding, names func(*Finding) []strin
 					number = mostFilters
 					by.filter.Options[number-1].Text = "others"
 				} else {
-					by.filter.Options = append(by.filter.Options, option{Number: number, Text: clip(textutil.Visible(name), longLine)})
+					by.filter.Options = append(by.filter.Options, option{Number: number, Text: name})
 				}
 				known[name] = number
 			}
