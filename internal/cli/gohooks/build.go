@@ -195,9 +195,6 @@ func (p *Program) file() string {
 	return name
 }
 
-// CA returns the CA certificate, in PEM, of the certificates with which the processes of the program serve.
-func (p *Program) CA() []byte { return slices.Clone(p.ca.Bundle) }
-
 // Close removes the program. Its running processes continue.
 func (p *Program) Close() {
 	p.scratch.Remove()

@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -63,44 +62,6 @@ func list(ctx context.Context, dir, pkg string) (*target, error) {
 	}
 	t := found[0]
 	return t, t.check(pkg)
-}
-
-// Folders returns the folders with the source of a package that a user may edit: those of the main modules and of local
-// replacements. After a change in one of them the package may have to be rebuilt.
-func Folders(ctx context.Context, dir, pkg string) ([]string, error) {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, err
-	}
-	runDir, pattern, err := where(dir, pkg)
-	if err != nil {
-		return nil, err
-	}
-	out, err := goTool(ctx, runDir, nil, "list", "-e", "-deps", "-json=Dir,Module", "--", pattern)
-	if err != nil {
-		return nil, explain(err, pkg)
-	}
-	var folders []string
-	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
-		var p struct {
-			Dir    string
-			Module *struct {
-				Dir     string
-				Main    bool
-				Replace *struct{ Version string }
-			}
-		}
-		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return nil, problem.New("cannot decode the output of go list: %w", err)
-		}
-		if m := p.Module; p.Dir != "" && m != nil && (m.Main || m.Replace != nil && m.Replace.Version == "") {
-			folders = append(folders, p.Dir, m.Dir) // m.Dir has the go.mod
-		}
-	}
-	slices.Sort(folders)
-	return slices.Compact(folders), nil
 }
 
 // where returns the working directory for the go command, and the package pattern to use there.

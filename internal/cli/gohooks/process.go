@@ -4,9 +4,7 @@ package gohooks
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
@@ -38,7 +36,7 @@ type (
 		Configure *webhook.ConfigurationOptions `json:",omitempty"`
 		Serve     *serve                        `json:",omitempty"`
 	}
-	serve  struct{ Addr, Cert, Key, Kubeconfig string }
+	serve  struct{ Cert, Key, Kubeconfig string }
 	answer struct {
 		Error      string
 		Fields     []FieldError
@@ -60,14 +58,8 @@ func (p *Program) Describe(ctx context.Context, o webhook.ConfigurationOptions) 
 	return a.Mutating, a.Validating, nil
 }
 
-// StartOptions are the options of Start. With the zero value, the hooks are served on the loopback interface.
+// StartOptions are the options of Start. The hooks are served on the loopback interface.
 type StartOptions struct {
-	// Addr is the address to listen on. The default is 127.0.0.1:0.
-	Addr string
-	// Hosts are additional names and IP addresses for the certificate, which always has 127.0.0.1 and localhost.
-	Hosts []string
-	// CA signs the certificate. The default is the CA of the Program.
-	CA *devcert.CA
 	// Kubeconfig is the file of the cluster that the hooks read. Without one, their requests to the API server fail.
 	Kubeconfig string
 	// Log receives the output of the hooks. The default is the log of Build.
@@ -80,8 +72,6 @@ type Process struct {
 	URL string
 	// CA is the CA certificate of the serving certificate, in PEM.
 	CA []byte
-	// Hooks are the served hooks.
-	Hooks []Hook
 
 	r    *running
 	once sync.Once
@@ -90,8 +80,7 @@ type Process struct {
 // Start starts a process that serves the hooks, and returns when it is ready. The process ends on Close, when ctx ends,
 // or when the calling process ends.
 func (p *Program) Start(ctx context.Context, o StartOptions) (*Process, error) {
-	ca := cmp.Or(o.CA, p.ca)
-	cert, key, err := servingCert(ca, append([]string{"127.0.0.1", "localhost"}, o.Hosts...))
+	cert, key, err := servingCert(p.ca)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +88,7 @@ func (p *Program) Start(ctx context.Context, o StartOptions) (*Process, error) {
 	if o.Log != nil {
 		log = &lines{each: to(o.Log)}
 	}
-	r, err := p.start(ctx, log, request{Serve: &serve{Addr: cmp.Or(o.Addr, "127.0.0.1:0"), Cert: cert, Key: key, Kubeconfig: o.Kubeconfig}})
+	r, err := p.start(ctx, log, request{Serve: &serve{Cert: cert, Key: key, Kubeconfig: o.Kubeconfig}})
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +97,7 @@ func (p *Program) Start(ctx context.Context, o StartOptions) (*Process, error) {
 		r.end()
 		return nil, err
 	}
-	return &Process{URL: "https://" + a.Addr, CA: slices.Clone(ca.Bundle), Hooks: a.Hooks, r: r}, nil
+	return &Process{URL: "https://" + a.Addr, CA: slices.Clone(p.ca.Bundle), r: r}, nil
 }
 
 // Done is closed when the process has ended.
@@ -129,25 +118,19 @@ func (p *Process) Close() {
 	p.once.Do(p.r.end)
 }
 
-// servingCert returns a serving certificate for the hosts and its key, in PEM.
-func servingCert(ca *devcert.CA, hosts []string) (cert, key string, err error) {
-	config, err := ca.Serving(hosts...)
+// servingCert returns a serving certificate for the loopback interface and its key, in PEM.
+func servingCert(ca *devcert.CA) (cert, key string, err error) {
+	config, err := ca.Serving("127.0.0.1", "localhost")
 	if err != nil {
 		return "", "", err
 	}
-	return pemOf(config.Certificates[0])
-}
-
-func pemOf(c tls.Certificate) (cert, key string, err error) {
-	der, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
+	pair := config.Certificates[0]
+	der, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
 	if err != nil {
 		return "", "", err
 	}
-	var text strings.Builder
-	for _, one := range c.Certificate {
-		text.Write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: one}))
-	}
-	return text.String(), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})), nil
+	leaf := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})
+	return string(leaf), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})), nil
 }
 
 // ask runs the program with req and returns its answer.

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/admitkit/admitkit/internal/devcert"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
@@ -188,31 +186,6 @@ func TestProcesses(t *testing.T) {
 		}
 	})
 
-	t.Run("address and names may be chosen", func(t *testing.T) {
-		ca, err := devcert.NewCA()
-		if err != nil {
-			t.Fatal(err)
-		}
-		process, err := p.Start(t.Context(), StartOptions{Addr: "localhost:0", Hosts: []string{"hooks.example.com"}, CA: ca})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer process.Close()
-		if !bytes.Equal(process.CA, ca.Bundle) || bytes.Equal(process.CA, p.CA()) {
-			t.Error("the process does not use the CA of the options")
-		}
-		c := client(process)
-		c.Transport.(*http.Transport).TLSClientConfig.ServerName = "hooks.example.com"
-		response, err := c.Get(process.URL + "/healthz")
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = response.Body.Close()
-		if _, err := p.Start(t.Context(), StartOptions{Addr: strings.TrimPrefix(process.URL, "https://")}); err == nil || !strings.Contains(err.Error(), "address already in use") {
-			t.Errorf("got %v", err)
-		}
-	})
-
 	t.Run("errors in the configuration", func(t *testing.T) {
 		_, _, err := p.Describe(t.Context(), webhook.ConfigurationOptions{Name: "Not/A/Name", URL: "http://hooks.example.com"})
 		if err == nil || !strings.Contains(err.Error(), `ConfigurationOptions.Name: Invalid value: "Not/A/Name"`) || !strings.Contains(err.Error(), "must begin with https://") {
@@ -264,51 +237,6 @@ func Hooks() []*webhook.Hook {
 	if len(p.Hooks) != 1 || p.Hooks[0].Name != "other.example.com" || p.Hooks[0].Symbol != "Hooks()[0]" {
 		t.Errorf("got %v", p.Hooks)
 	}
-	folders, err := Folders(t.Context(), dir, "example.com/other/policy")
-	if err != nil || !contains(folders, filepath.Join(dir, "other", "policy")) {
-		t.Errorf("%q: %v", folders, err)
-	}
-}
-
-func TestFolders(t *testing.T) {
-	dir := module(t, shop+"-- hooks/a.go --\npackage hooks\n\nimport _ \"example.com/shop/internal/hooks\"\n")
-	folders, err := Folders(t.Context(), dir, "hooks")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ours, err := filepath.Abs("../../../pkg/webhook")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{dir, filepath.Join(dir, "hooks"), filepath.Join(dir, "internal", "hooks"), ours} {
-		if !contains(folders, want) {
-			t.Errorf("no %s in %q", want, folders)
-		}
-	}
-	for _, folder := range folders {
-		if strings.Contains(folder, "@") {
-			t.Errorf("%s is in the module cache, which users do not edit", folder)
-		}
-	}
-	if _, err := Folders(t.Context(), dir, "./nowhere"); err == nil {
-		t.Error("no error")
-	}
-}
-
-func contains(folders []string, folder string) bool {
-	for _, f := range folders {
-		if same(f, folder) {
-			return true
-		}
-	}
-	return false
-}
-
-// same reports whether a and b are the same folder, also through a symbolic link.
-func same(a, b string) bool {
-	infoA, errA := os.Stat(a)
-	infoB, errB := os.Stat(b)
-	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }
 
 // locked is a buffer that is safe for concurrent use.

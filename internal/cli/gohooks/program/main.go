@@ -42,8 +42,8 @@ type request struct {
 }
 
 type serve struct {
-	Addr, Cert, Key string // Cert and Key in PEM
-	Kubeconfig      string // file of the cluster that the hooks read, or empty
+	Cert, Key  string // in PEM
+	Kubeconfig string // file of the cluster that the hooks read, or empty
 }
 
 type answer struct {
@@ -162,7 +162,7 @@ func run(ctx context.Context, stop func(), in io.Reader, out io.Writer, s *serve
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", s.Addr)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
