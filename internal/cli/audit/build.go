@@ -18,11 +18,8 @@ func (t *tally) report() *Report {
 	r := &Report{
 		Requests: t.requests, WithWebhooks: t.requests - t.silent, Duplicates: t.duplicates, OutsideTime: t.outside,
 		Levels: t.levels, Mutating: t.mutatingRows(), Validating: t.validatingRows(), AuditAnnotations: t.annotationRows(),
-		Latency: Latency{
-			Mutating:   LatencyOf{t.slowest.mutating.requests, t.slowest.mutating.longest.Milliseconds()},
-			Validating: LatencyOf{t.slowest.validating.requests, t.slowest.validating.longest.Milliseconds()},
-		},
-		Notes: []string{}, Top: t.options.Top,
+		Latency: t.latency,
+		Notes:   []string{}, Top: t.options.Top,
 	}
 	if !t.first.IsZero() {
 		r.First, r.Last = &t.first, &t.last
@@ -32,7 +29,7 @@ func (t *tally) report() *Report {
 	slices.SortFunc(r.Findings, compareFindings)
 	r.Findings, r.Hidden = t.topOfEach(r.Findings)
 	r.Notes = append(r.Notes, t.bounds()...)
-	r.Notes = append(r.Notes, t.caveats()...)
+	r.Notes = append(r.Notes, t.caveats(r.Mutating)...)
 	return r
 }
 
@@ -40,14 +37,9 @@ func (t *tally) mutatingRows() []Mutating {
 	rows := []Mutating{}
 	for h, row := range t.hooks.rows {
 		_, both := t.validating.rows[h.name]
-		rows = append(rows, Mutating{
-			Configuration: h.configuration, Webhook: h.name,
-			Calls: row.calls, Reinvoked: row.again, Mutated: row.mutated, MutatedInRound1: row.mutatedAgain,
-			Patches: row.patches, Operations: row.operations, FailedOpen: row.failedOpen,
-			Failed: row.failed, NoDryRun: row.noDryRun, Denied: row.denied,
-			Unclear:             both && row.failed+row.noDryRun+row.denied > 0,
-			SlowestMilliseconds: row.slowest.Milliseconds(),
-		})
+		row.Configuration, row.Webhook = h.configuration, h.name
+		row.Unclear = both && row.Failed+row.NoDryRun+row.Denied > 0
+		rows = append(rows, *row)
 	}
 	slices.SortFunc(rows, func(a, b Mutating) int {
 		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Configuration, b.Configuration), cmp.Compare(a.Webhook, b.Webhook))
@@ -58,7 +50,8 @@ func (t *tally) mutatingRows() []Mutating {
 func (t *tally) validatingRows() []Validating {
 	rows := []Validating{}
 	for name, row := range t.validating.rows {
-		rows = append(rows, Validating{Webhook: name, FailedOpen: row.failedOpen, Failed: row.failed, NoDryRun: row.noDryRun, Denied: row.denied})
+		row.Webhook = name
+		rows = append(rows, *row)
 	}
 	slices.SortFunc(rows, func(a, b Validating) int {
 		return cmp.Or(cmp.Compare(b.FailedOpen+b.Failed+b.NoDryRun+b.Denied, a.FailedOpen+a.Failed+a.NoDryRun+a.Denied), cmp.Compare(a.Webhook, b.Webhook))
@@ -279,7 +272,7 @@ func (t *tally) bounds() (notes []string) {
 }
 
 // caveats returns notes on facts that the log does not have.
-func (t *tally) caveats() (notes []string) {
+func (t *tally) caveats(mutating []Mutating) (notes []string) {
 	switch {
 	case t.requests == t.silent:
 		notes = append(notes, "no request has a record of a webhook: the log has calls of mutating webhooks at level Metadata and above, but only denials and failures of validating webhooks")
@@ -294,9 +287,9 @@ func (t *tally) caveats() (notes []string) {
 		notes = append(notes, fmt.Sprintf("%s deleted collections: the API server calls webhooks for each object, but the log has only one call of each webhook", textutil.Count(t.collections, "request")))
 	}
 	var unclear []string
-	for h, row := range t.hooks.rows {
-		if _, both := t.validating.rows[h.name]; both && row.failed+row.noDryRun+row.denied > 0 {
-			unclear = append(unclear, h.name)
+	for _, row := range mutating {
+		if row.Unclear {
+			unclear = append(unclear, row.Webhook)
 		}
 	}
 	slices.Sort(unclear)

@@ -21,8 +21,6 @@ type Options struct {
 	Again int
 }
 
-func (o *Options) limited() bool { return !o.Since.IsZero() || !o.Until.IsZero() }
-
 // within reports whether a time is in [Since, Until).
 func (o *Options) within(at time.Time) bool {
 	return !at.Before(o.Since) && (o.Until.IsZero() || at.Before(o.Until))

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 
+	"github.com/admitkit/admitkit/internal/cli/objects"
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
@@ -78,7 +79,7 @@ func (s Source) stream(ctx context.Context, read *atomic.Int64) (io.Reader, func
 	}
 	var from io.Reader = in
 	if s.pipe {
-		from = newInterruptibleReader(ctx, in)
+		from = interruptible(ctx, in)
 	}
 	buffered := bufio.NewReaderSize(counter{from, read}, chunk)
 	if magic, _ := buffered.Peek(2); len(magic) < 2 || magic[0] != 0x1f || magic[1] != 0x8b {
@@ -96,21 +97,7 @@ func (s Source) begin(ctx context.Context) (io.ReadCloser, error) {
 	if !s.pipe {
 		return s.open()
 	}
-	type opened struct {
-		in  io.ReadCloser
-		err error
-	}
-	done := make(chan opened, 1)
-	go func() {
-		in, err := s.open()
-		done <- opened{in, err}
-	}()
-	select {
-	case o := <-done:
-		return o.in, o.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return objects.Await(ctx, s.open)
 }
 
 // chunk is the size of a read in bytes.
@@ -127,51 +114,14 @@ func (c counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// An interruptibleReader is a reader that returns when ctx ends. The pending read is then abandoned.
-type interruptibleReader struct {
-	ctx  context.Context
-	next chan piece
-	rest []byte
-	err  error
-}
-
-type piece struct {
-	data []byte
-	err  error
-}
-
-func newInterruptibleReader(ctx context.Context, from io.Reader) *interruptibleReader {
-	p := &interruptibleReader{ctx: ctx, next: make(chan piece)}
+// interruptible returns a reader that also returns when ctx ends. The pending read is then abandoned.
+func interruptible(ctx context.Context, from io.Reader) io.Reader {
+	reader, writer := io.Pipe()
+	stop := context.AfterFunc(ctx, func() { writer.CloseWithError(ctx.Err()) })
 	go func() {
-		for {
-			data := make([]byte, chunk/4)
-			n, err := from.Read(data)
-			select {
-			case p.next <- piece{data[:n], err}:
-			case <-ctx.Done():
-				return
-			}
-			if err != nil {
-				return
-			}
-		}
+		_, err := io.Copy(writer, from)
+		stop()
+		writer.CloseWithError(err) // without an error, the reader gets io.EOF
 	}()
-	return p
-}
-
-func (p *interruptibleReader) Read(to []byte) (int, error) {
-	for len(p.rest) == 0 {
-		if p.err != nil {
-			return 0, p.err
-		}
-		select {
-		case got := <-p.next:
-			p.rest, p.err = got.data, got.err
-		case <-p.ctx.Done():
-			return 0, p.ctx.Err()
-		}
-	}
-	n := copy(to, p.rest)
-	p.rest = p.rest[n:]
-	return n, nil
+	return reader
 }

@@ -22,17 +22,17 @@ const (
 type tally struct {
 	options Options
 
-	requests, silent, duplicates, outside, panics int
-	withCalls, withoutPatches                     int // requests with mutating calls, and how many of them lack patches
-	unread                                        int // annotations about webhooks that could not be parsed
-	collections                                   int // requests with mutating calls that delete many objects
-	first, last                                   time.Time
-	levels                                        map[string]int
+	requests, silent, duplicates, outside int
+	withCalls, withoutPatches             int // requests with mutating calls, and how many of them lack patches
+	unread                                int // annotations about webhooks that could not be parsed
+	collections                           int // requests with mutating calls that delete many objects
+	first, last                           time.Time
+	levels                                map[string]int
 
-	hooks      *table[hook, mutatingRow]
-	validating *table[string, validatingRow]
+	hooks      *table[hook, Mutating]
+	validating *table[string, Validating]
 	notes      *table[noteKey, int]
-	slowest    struct{ mutating, validating latencyRow }
+	latency    Latency
 
 	found   *table[foundKey, findingRow]
 	objects *table[objectKey, objectRow]
@@ -45,31 +45,13 @@ type tally struct {
 	seed maphash.Seed
 }
 
-// A mutatingRow has the counts of one mutating webhook.
-type mutatingRow struct {
-	calls, again             int // all calls, and those in round 1
-	mutated, mutatedAgain    int
-	patches, operations      int
-	failedOpen               int
-	denied, failed, noDryRun int
-	slowest                  time.Duration // longest request in which only this webhook was called
-}
-
-// A validatingRow has the counts of one validating webhook.
-type validatingRow struct{ failedOpen, denied, failed, noDryRun int }
-
 type noteKey struct{ name, key string }
 
-// A latencyRow counts the requests whose time in webhooks of one type is recorded.
-type latencyRow struct {
-	requests int
-	longest  time.Duration
-}
-
-func (l *latencyRow) add(d time.Duration) {
+// add counts a request whose time in webhooks of one type is recorded.
+func (l *LatencyOf) add(d time.Duration) {
 	if d > 0 {
-		l.requests++
-		l.longest = max(l.longest, d)
+		l.Requests++
+		l.LongestMilliseconds = max(l.LongestMilliseconds, d.Milliseconds())
 	}
 }
 
@@ -77,8 +59,8 @@ func newTally(o Options) *tally {
 	return &tally{
 		options:    o,
 		levels:     map[string]int{},
-		hooks:      newTable[hook](mostHooks, func(r *mutatingRow) int { return r.calls }),
-		validating: newTable[string](mostHooks, func(r *validatingRow) int { return r.failedOpen + r.denied + r.failed + r.noDryRun }),
+		hooks:      newTable[hook](mostHooks, func(r *Mutating) int { return r.Calls }),
+		validating: newTable[string](mostHooks, func(r *Validating) int { return r.FailedOpen + r.Denied + r.Failed + r.NoDryRun }),
 		notes:      newTable[noteKey](mostNotes, func(n *int) int { return *n }),
 		found:      newTable[foundKey](mostFound, func(f *findingRow) int { return f.count }),
 		objects:    newTable[objectKey](mostObjects, func(r *objectRow) int { return 2*r.mutated + 1 }),
@@ -93,7 +75,7 @@ func (t *tally) add(r *raw) {
 	if !r.finished() {
 		return
 	}
-	if t.options.limited() && !t.options.within(r.time()) {
+	if !t.options.within(r.time()) {
 		t.outside++
 		extend(&t.outsideFirst, &t.outsideLast, r.time())
 		return
@@ -167,12 +149,12 @@ func (t *tally) count(q *request) {
 	}
 	if len(q.calls) == 1 && q.mutating > 0 && t.options.wants(q.calls[0].hook) {
 		row, _ := t.hooks.row(q.calls[0].hook)
-		row.slowest = max(row.slowest, q.mutating)
+		row.SlowestMilliseconds = max(row.SlowestMilliseconds, q.mutating.Milliseconds())
 	}
 	for _, name := range q.openValidating {
 		if t.options.wants(hook{name: name}) {
 			row, _ := t.validating.row(name)
-			row.failedOpen++
+			row.FailedOpen++
 		} else {
 			t.others.add(name)
 		}
@@ -185,13 +167,10 @@ func (t *tally) count(q *request) {
 	}
 	t.countRejection(q.rejected())
 	if len(t.options.Webhooks) == 0 || slices.ContainsFunc(q.calls, func(c *call) bool { return t.options.wants(c.hook) }) {
-		t.slowest.mutating.add(q.mutating)
+		t.latency.Mutating.add(q.mutating)
 	}
 	if len(t.options.Webhooks) == 0 {
-		t.slowest.validating.add(q.validating)
-	}
-	if q.panicked {
-		t.panics++
+		t.latency.Validating.add(q.validating)
 	}
 }
 
@@ -201,22 +180,22 @@ func (t *tally) countCall(c *call) {
 		return
 	}
 	row, _ := t.hooks.row(c.hook)
-	row.calls++
+	row.Calls++
 	if c.mutated {
-		row.mutated++
+		row.Mutated++
 	}
 	if c.round > 0 {
-		row.again++
+		row.Reinvoked++
 		if c.mutated {
-			row.mutatedAgain++
+			row.MutatedInRound1++
 		}
 	}
 	if c.patched {
-		row.patches++
-		row.operations += len(c.patch)
+		row.Patches++
+		row.Operations += len(c.patch)
 	}
 	if c.failedOpen {
-		row.failedOpen++
+		row.FailedOpen++
 	}
 }
 
@@ -230,14 +209,14 @@ func (t *tally) countRejection(r rejection) {
 			return
 		}
 		row, _ := t.hooks.row(r.by.hook)
-		denied, failed, noDryRun = &row.denied, &row.failed, &row.noDryRun
+		denied, failed, noDryRun = &row.Denied, &row.Failed, &row.NoDryRun
 	} else {
 		if !t.options.wants(hook{name: r.name}) {
 			t.others.add(r.name)
 			return
 		}
 		row, _ := t.validating.row(r.name)
-		denied, failed, noDryRun = &row.denied, &row.failed, &row.noDryRun
+		denied, failed, noDryRun = &row.Denied, &row.Failed, &row.NoDryRun
 	}
 	switch r.kind {
 	case "denied":

@@ -183,8 +183,8 @@ func (t *printer) finding(f *Finding) {
 	} else {
 		badge = t.Yellow(badge)
 	}
-	t.printf("\n")
-	t.hangingAt(visible(badge)+2, badge+"  "+t.Bold(f.Rule)+": ", f.Title)
+	title := textutil.Wrap(badge+"  ", f.Rule+": "+f.Title, width)
+	t.printf("\n%s", strings.Replace(title, f.Rule+":", t.Bold(f.Rule)+":", 1))
 	t.hanging("  Found:  ", f.Summary)
 	t.hanging("  Fix:    ", f.Fix)
 	for _, o := range f.Objects {
@@ -265,37 +265,6 @@ func (r *Report) skippedNotes() (notes []string) {
 }
 
 // hanging writes text after head in wrapped lines, indented as far as head is wide.
-func (t *printer) hanging(head, text string) { t.hangingAt(visible(head), head, text) }
-
-// hangingAt is like hanging, but indents the lines by indent. Only head may contain colours.
-func (t *printer) hangingAt(indent int, head, text string) {
-	line, long := head, visible(head)
-	for i, word := range strings.Fields(onOneLine(text)) {
-		n := utf8.RuneCountInString(word)
-		switch {
-		case i > 0 && long+1+n > width:
-			t.printf("%s\n", line)
-			line, long = strings.Repeat(" ", indent), indent
-		case i > 0:
-			line, long = line+" ", long+1
-		}
-		line, long = line+word, long+n
-	}
-	t.printf("%s\n", line)
-}
-
-// visible returns the number of columns of a text without its colours.
-func visible(text string) (n int) {
-	escape := false
-	for _, c := range text {
-		switch {
-		case c == '\x1b':
-			escape = true
-		case escape:
-			escape = c != 'm'
-		default:
-			n++
-		}
-	}
-	return n
+func (t *printer) hanging(head, text string) {
+	t.text.WriteString(textutil.Wrap(head, onOneLine(text), width))
 }
