@@ -36,15 +36,11 @@ const columns = 80
 // Text writes the report as text: all webhooks, or those of one name with all of their predicates.
 func (r *Report) Text(w io.Writer, p screen.Painter, webhook string) error {
 	t := &text{w: w, Painter: p, policiesKnown: r.PoliciesKnown}
-	shown, err := r.visible()
-	if err != nil {
-		return err
-	}
-	for i := range shown.Objects {
+	for i := range r.Objects {
 		if i > 0 {
 			t.line("")
 		}
-		t.object(&shown.Objects[i], shownLine(webhook))
+		t.object(&r.Objects[i], webhook)
 	}
 	return t.err
 }
@@ -70,18 +66,18 @@ func (t *text) wrap(first, sentence string) {
 }
 
 func (t *text) object(o *Object, webhook string) {
-	where := o.File
+	where := shownLine(o.File)
 	if where == "-" {
 		where = "standard input"
 	}
 	if where != "" {
 		where = fmt.Sprintf("%s:%d: ", where, o.Line)
 	}
-	t.line("%s%s", where, t.Bold(o.Object))
+	t.line("%s%s", where, t.Bold(shownLine(o.Object)))
 	if o.Error != "" {
 		t.wrap(t.Yellow("could not tell")+": ", o.Error)
 		for _, hint := range o.Hints {
-			t.line("%s %s", t.Bold("hint:"), hint)
+			t.line("%s %s", t.Bold("hint:"), shownLine(hint))
 		}
 		return
 	}
@@ -141,11 +137,11 @@ func (t *text) webhooks(o *Object) {
 const width = 17
 
 func (t *text) webhook(w *Webhook) {
-	in := "in " + w.Configuration
+	in := "in " + shownLine(w.Configuration)
 	if w.Static {
 		in += ", a static manifest"
 	}
-	t.line("%4d  %s %s %s", w.Order, t.called(w, 10), t.Bold(w.Name), t.Faint(in))
+	t.line("%4d  %s %s %s", w.Order, t.called(w, 10), t.Bold(shownLine(w.Name)), t.Faint(in))
 	indent := strings.Repeat(" ", width)
 	t.wrap(indent, w.because())
 	if w.Called == No {
@@ -274,8 +270,8 @@ func (c *Time) String() string {
 // detail writes everything about one webhook.
 func (t *text) detail(w *Webhook) {
 	t.line("")
-	t.line("%s %s: %s", t.Bold(w.Name), t.Faint("in "+w.Configuration), t.called(w, 0))
-	t.line("  number %d, %s, failurePolicy %s, timeout %d s", w.Order, w.Type, w.FailurePolicy, w.TimeoutSeconds)
+	t.line("%s %s: %s", t.Bold(shownLine(w.Name)), t.Faint("in "+shownLine(w.Configuration)), t.called(w, 0))
+	t.wrap("  ", fmt.Sprintf("number %d, %s, failurePolicy %s, timeout %d s", w.Order, w.Type, w.FailurePolicy, w.TimeoutSeconds))
 	for _, p := range w.Predicates {
 		t.predicate(&p)
 	}
@@ -284,7 +280,7 @@ func (t *text) detail(w *Webhook) {
 		return
 	}
 	if w.SentAs != nil {
-		t.line("  sent as %s", kindOf(w.SentAs))
+		t.wrap("  ", "sent as "+kindOf(w.SentAs))
 	}
 	t.wrap("  ", w.WhenDown)
 	if r := w.Reinvocation; r != nil {
@@ -296,7 +292,7 @@ func (t *text) detail(w *Webhook) {
 }
 
 func (t *text) predicate(p *Predicate) {
-	answer := fmt.Sprintf("%-8s", strings.ToLower(string(p.Answer)))
+	answer := fmt.Sprintf("%-8s", shownLine(strings.ToLower(string(p.Answer))))
 	switch p.Answer {
 	case chain.Holds:
 		answer = t.Green(answer)

@@ -12,6 +12,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
@@ -93,27 +94,22 @@ func (w *World) addConfigurations(sets *objects.Sets) error {
 		if err := w.from("MutatingWebhookConfiguration", c.Value.Name, c.Where()); err != nil {
 			return err
 		}
-		w.mutating = slices.DeleteFunc(w.mutating, func(other *admissionregistrationv1.MutatingWebhookConfiguration) bool {
-			return other.Name == c.Value.Name
-		})
-		w.mutating = append(w.mutating, c.Value)
+		w.mutating = replace(w.mutating, c.Value)
 	}
 	for _, c := range sets.Validating {
 		if err := w.from("ValidatingWebhookConfiguration", c.Value.Name, c.Where()); err != nil {
 			return err
 		}
-		w.validating = slices.DeleteFunc(w.validating, func(other *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
-			return other.Name == c.Value.Name
-		})
-		w.validating = append(w.validating, c.Value)
+		w.validating = replace(w.validating, c.Value)
 	}
-	slices.SortFunc(w.mutating, func(a, b *admissionregistrationv1.MutatingWebhookConfiguration) int {
-		return cmp.Compare(a.Name, b.Name)
-	})
-	slices.SortFunc(w.validating, func(a, b *admissionregistrationv1.ValidatingWebhookConfiguration) int {
-		return cmp.Compare(a.Name, b.Name)
-	})
 	return nil
+}
+
+// replace adds an object to a list that is sorted by name. It removes the object with the same name.
+func replace[T metav1.Object](all []T, one T) []T {
+	all = append(slices.DeleteFunc(all, func(other T) bool { return other.GetName() == one.GetName() }), one)
+	slices.SortFunc(all, func(a, b T) int { return cmp.Compare(a.GetName(), b.GetName()) })
+	return all
 }
 
 func (w *World) from(kind, name, where string) error {
