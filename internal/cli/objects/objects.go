@@ -116,10 +116,7 @@ func (o *Object) LineOf(path ...any) int {
 		if next == nil {
 			return line
 		}
-		for next.Kind == yaml.AliasNode {
-			next = next.Alias
-		}
-		node = next
+		node = resolved(next)
 	}
 	return line
 }

@@ -49,54 +49,40 @@ func (s *Sets) sort(o *Object) error {
 	registration := o.GVK.Group == admissionregistrationv1.GroupName
 	switch old := registration && o.GVK.Version == "v1beta1"; {
 	case registration && gk.Kind == "MutatingWebhookConfiguration" && (known || old):
-		c, err := decoded[admissionregistrationv1.MutatingWebhookConfiguration](o)
-		if err != nil {
-			return err
+		c, err := add(&s.Mutating, o)
+		for i := 0; old && err == nil && i < len(c.Webhooks); i++ {
+			w := &c.Webhooks[i]
+			fillOld(&w.FailurePolicy, &w.MatchPolicy, &w.SideEffects, &w.TimeoutSeconds, &w.AdmissionReviewVersions)
 		}
-		if old {
-			for i := range c.Value.Webhooks {
-				w := &c.Value.Webhooks[i]
-				fillOld(&w.FailurePolicy, &w.MatchPolicy, &w.SideEffects, &w.TimeoutSeconds, &w.AdmissionReviewVersions)
-			}
-		}
-		s.Mutating = append(s.Mutating, c)
+		return err
 	case registration && gk.Kind == "ValidatingWebhookConfiguration" && (known || old):
-		c, err := decoded[admissionregistrationv1.ValidatingWebhookConfiguration](o)
-		if err != nil {
-			return err
+		c, err := add(&s.Validating, o)
+		for i := 0; old && err == nil && i < len(c.Webhooks); i++ {
+			w := &c.Webhooks[i]
+			fillOld(&w.FailurePolicy, &w.MatchPolicy, &w.SideEffects, &w.TimeoutSeconds, &w.AdmissionReviewVersions)
 		}
-		if old {
-			for i := range c.Value.Webhooks {
-				w := &c.Value.Webhooks[i]
-				fillOld(&w.FailurePolicy, &w.MatchPolicy, &w.SideEffects, &w.TimeoutSeconds, &w.AdmissionReviewVersions)
-			}
-		}
-		s.Validating = append(s.Validating, c)
+		return err
 	case known && gk == schema.GroupKind{Kind: "Namespace"}:
-		n, err := decoded[corev1.Namespace](o)
-		if err != nil {
-			return err
-		}
-		s.Namespaces = append(s.Namespaces, n)
+		_, err := add(&s.Namespaces, o)
+		return err
 	case known && gk == schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}:
-		d, err := decoded[apiextensionsv1.CustomResourceDefinition](o)
-		if err != nil {
-			return err
-		}
-		s.CRDs = append(s.CRDs, d)
+		_, err := add(&s.CRDs, o)
+		return err
 	default:
 		s.Others = append(s.Others, o)
 	}
 	return nil
 }
 
-func decoded[T any](o *Object) (Decoded[T], error) {
+// add decodes an object and adds it to a group. It returns the value.
+func add[T any](group *[]Decoded[T], o *Object) (*T, error) {
 	d := Decoded[T]{Object: o, Value: new(T)}
 	var err error
 	if d.Unknown, err = kjson.UnmarshalStrict(o.JSON, d.Value); err != nil {
-		return d, fmt.Errorf("%s: %s: %w", o.Where(), o, err)
+		return nil, fmt.Errorf("%s: %s: %w", o.Where(), o, err)
 	}
-	return d, nil
+	*group = append(*group, d)
+	return d.Value, nil
 }
 
 // fillOld sets the defaults of v1beta1, which Kubernetes served until 1.21.
