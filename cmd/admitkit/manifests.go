@@ -72,7 +72,7 @@ admitkit manifests --form static --url https://127.0.0.1:9443 --name shop --ca-f
 			return arguments("PACKAGE")(c, args)
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			pkg := gohooks.Default()
+			pkg := gohooks.Default(".")
 			if len(args) > 0 {
 				pkg = args[0]
 			}

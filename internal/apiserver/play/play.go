@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -154,18 +153,11 @@ func exitOf(err error) error {
 
 // flags returns the flags for kube-apiserver.
 func (o *Options) flags() (map[string][]string, error) {
-	flags := map[string][]string{}
-	for _, text := range o.Flags {
-		name, value, found := strings.Cut(strings.TrimLeft(text, "-"), "=")
-		if !found || name == "" {
-			return nil, problem.New("--flag %s is not NAME=VALUE", text).Hint("--flag v=4")
-		}
-		flags[name] = append(flags[name], value)
-	}
-	if o.FeatureGates != "" {
+	flags, err := apiserver.ParseFlags(o.Flags)
+	if err == nil && o.FeatureGates != "" {
 		flags["feature-gates"] = append(flags["feature-gates"], o.FeatureGates)
 	}
-	return flags, nil
+	return flags, err
 }
 
 // files returns the content of files for flags of kube-apiserver, by flag. It adds the flag for the audit log.

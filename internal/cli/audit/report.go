@@ -2,7 +2,10 @@
 
 package audit
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A Report has the facts about webhooks from audit logs. Its JSON encoding is stable.
 type Report struct {
@@ -151,10 +154,5 @@ type ChangedObject struct {
 
 // Found reports whether a finding is an error or a warning.
 func (r *Report) Found() bool {
-	for _, f := range r.Findings {
-		if f.Severity != Advice {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Severity != Advice })
 }

@@ -4,7 +4,6 @@ package chart
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 
 	"sigs.k8s.io/yaml"
@@ -34,14 +33,6 @@ func newValues(name string) *values {
 // text returns values.yaml, with a comment for each value. It omits values for objects that the manifests do not have.
 func (v *values) text() ([]byte, error) {
 	var out bytes.Buffer
-	add := func(comment, key string, value any) error {
-		text, err := yaml.Marshal(map[string]any{key: value})
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(&out, "# %s\n%s", comment, text)
-		return nil
-	}
 	type row struct {
 		comment, key string
 		value        any
@@ -64,9 +55,11 @@ func (v *values) text() ([]byte, error) {
 		rows = append(rows, row{"Enable it if the cluster has the Prometheus Operator.", "monitoring", map[string]any{"enabled": false}})
 	}
 	for _, r := range rows {
-		if err := add(r.comment, r.key, plain(r.value)); err != nil {
+		text, err := yaml.Marshal(map[string]any{r.key: r.value})
+		if err != nil {
 			return nil, err
 		}
+		fmt.Fprintf(&out, "# %s\n%s", r.comment, text)
 	}
 	return out.Bytes(), nil
 }
@@ -77,17 +70,4 @@ func orEmpty(value, empty any) any {
 		return empty
 	}
 	return value
-}
-
-// plain converts a value to the types that json.Unmarshal returns.
-func plain(value any) any {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return value
-	}
-	var out any
-	if json.Unmarshal(text, &out) != nil {
-		return value
-	}
-	return out
 }

@@ -12,14 +12,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
+	"github.com/admitkit/admitkit/internal/apiserver"
 	"github.com/admitkit/admitkit/internal/cli/cluster"
 	"github.com/admitkit/admitkit/internal/cli/gohooks"
 	"github.com/admitkit/admitkit/internal/cli/screen"
@@ -89,7 +88,7 @@ func Run(ctx context.Context, s *screen.Screen, o Options) (err error) {
 		if d.config, err = o.Where.Config(); err != nil {
 			return err
 		}
-	} else if d.flags, err = serverFlags(o.Flags); err != nil {
+	} else if d.flags, err = apiserver.ParseFlags(o.Flags); err != nil {
 		return err
 	}
 	d.out = newPrinter(s, o.JSON)
@@ -127,10 +126,7 @@ func (o *Options) check() error {
 		o.Dir = "."
 	}
 	if o.URL == "" && o.Package == "" {
-		o.Package = "."
-		if info, err := os.Stat(filepath.Join(o.Dir, "hooks")); err == nil && info.IsDir() {
-			o.Package = "./hooks"
-		}
+		o.Package = gohooks.Default(o.Dir)
 	}
 	return nil
 }

@@ -4,11 +4,9 @@ package dev
 
 import (
 	"context"
-	"strings"
 
 	"github.com/admitkit/admitkit/internal/apiserver"
 	"github.com/admitkit/admitkit/internal/apiserver/build"
-	"github.com/admitkit/admitkit/internal/problem"
 )
 
 // A localServer is an API server that dev has started.
@@ -68,18 +66,6 @@ func (l *localServer) prepare(ctx context.Context, d *session) (err error) {
 	}
 	d.records, err = newRegistry(l.server.Config, f)
 	return err
-}
-
-func serverFlags(texts []string) (map[string][]string, error) {
-	flags := map[string][]string{}
-	for _, text := range texts {
-		name, value, found := strings.Cut(strings.TrimLeft(text, "-"), "=")
-		if !found || name == "" {
-			return nil, problem.New("--flag %s is not NAME=VALUE", text).Hint("--flag v=4")
-		}
-		flags[name] = append(flags[name], value)
-	}
-	return flags, nil
 }
 
 func (l *localServer) done() <-chan struct{} { return l.server.Done() }

@@ -94,12 +94,7 @@ func (l *live) read(ctx context.Context, w *World) error {
 	if err != nil {
 		return problem.New("%w", err)
 	}
-	for _, c := range sets.Mutating {
-		w.mutating = append(w.mutating, c.Value)
-	}
-	for _, c := range sets.Validating {
-		w.validating = append(w.validating, c.Value)
-	}
+	w.mutating, w.validating = objects.Values(sets.Mutating), objects.Values(sets.Validating)
 	w.addKnown(sets)
 	if err := l.readPolicies(ctx, w); err != nil {
 		return err

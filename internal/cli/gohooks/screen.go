@@ -11,10 +11,10 @@ import (
 	"github.com/admitkit/admitkit/internal/cli/screen"
 )
 
-// Default returns the default package: ./hooks if that folder exists, and otherwise the working directory.
-func Default() string {
-	if info, err := os.Stat("hooks"); err == nil && info.IsDir() {
-		return "." + string(filepath.Separator) + "hooks"
+// Default returns the default package of a folder: ./hooks if that folder exists, and otherwise the folder itself.
+func Default(dir string) string {
+	if info, err := os.Stat(filepath.Join(dir, "hooks")); err == nil && info.IsDir() {
+		return "./hooks"
 	}
 	return "."
 }

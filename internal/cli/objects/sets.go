@@ -31,6 +31,14 @@ type Decoded[T any] struct {
 	Unknown []error
 }
 
+// Values returns the values of a group.
+func Values[T any](group []Decoded[T]) (all []*T) {
+	for _, d := range group {
+		all = append(all, d.Value)
+	}
+	return all
+}
+
 // Sort groups objects. Webhook configurations of v1beta1 become v1, with the defaults of v1beta1 where those
 // of v1 differ. [Object.GVK] keeps the version. No other defaults are set.
 func Sort(all []*Object) (*Sets, error) {

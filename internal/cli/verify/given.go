@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -120,20 +119,6 @@ func (g *given) candidates() []*objects.Object {
 	all := slices.Clone(g.Others)
 	for _, n := range g.Namespaces {
 		all = append(all, n.Object)
-	}
-	return all
-}
-
-func (g *given) crds() (all []*apiextensionsv1.CustomResourceDefinition) {
-	for _, d := range g.CRDs {
-		all = append(all, d.Value)
-	}
-	return all
-}
-
-func (g *given) namespaces() (all []*corev1.Namespace) {
-	for _, n := range g.Namespaces {
-		all = append(all, n.Value)
 	}
 	return all
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/admitkit/admitkit/internal/cli/objects"
 	"github.com/admitkit/admitkit/internal/cli/page"
 	"github.com/admitkit/admitkit/internal/cli/screen"
 	"github.com/admitkit/admitkit/internal/problem"
@@ -169,7 +170,7 @@ func (r *runner) options(ctx context.Context, given *given) (idempotence.Options
 		return none, err
 	}
 	options := idempotence.Options{
-		Budget: r.Budget, CRDs: given.crds(), Exceptions: exceptions, Namespaces: given.namespaces(), Objects: r.Objects,
+		Budget: r.Budget, CRDs: objects.Values(given.CRDs), Exceptions: exceptions, Namespaces: objects.Values(given.Namespaces), Objects: r.Objects,
 		Replay: r.Replay, Samples: samples, Seed: r.Seed, Store: r.Store, Without: without,
 	}
 	if r.Observe != "" {
