@@ -150,7 +150,7 @@ func (o Options) checkTargets() error {
 		}
 		same := func(other Target) bool { return other.Kind == t.Kind && other.Name == t.Name }
 		if slices.ContainsFunc(o.Targets[:i], same) {
-			errs = append(errs, fmt.Errorf("target %s is there twice", t))
+			errs = append(errs, fmt.Errorf("target %s is listed twice", t))
 		}
 	}
 	return errors.Join(errs...)

@@ -133,13 +133,13 @@ func (a *knownRequest) operate(given string, as subresource) error {
 	case as.operation:
 	case "CREATE", "UPDATE", "DELETE":
 		if a.SubResource != "" {
-			return problem.New("there is no %s of %s, only %s", given, where, as.operation)
+			return problem.New("%s does not support %s, only %s", where, given, as.operation)
 		}
 	case "CONNECT":
 		if a.SubResource == "" {
-			return problem.New("there is no CONNECT of %s, only of subresources such as pods/exec", where).Hint("--subresource exec")
+			return problem.New("%s does not support CONNECT, but subresources such as pods/exec do", where).Hint("--subresource exec")
 		}
-		return problem.New("there is no %s of %s, only %s", given, where, as.operation)
+		return problem.New("%s does not support %s, only %s", where, given, as.operation)
 	default:
 		return problem.New("--operation %s: want CREATE, UPDATE, DELETE or CONNECT", given)
 	}
@@ -186,7 +186,7 @@ func (a *knownRequest) fill(o *objects.Object, as subresource, ask Ask) error {
 func (a *knownRequest) old(o *objects.Object, as subresource, ask Ask) ([]byte, error) {
 	if a.Operation != admissionv1.Update {
 		if len(ask.Old) > 0 {
-			return nil, problem.New("--old is for UPDATE: %s has only one object, that of -f", a.Operation)
+			return nil, problem.New("--old is for UPDATE: a %s request has only the object of -f", a.Operation)
 		}
 		return nil, nil
 	}

@@ -161,10 +161,8 @@ func (o *Options) known(w *World) error {
 		if name != "" && !slices.Contains(names, name) {
 			slices.Sort(names)
 			err := problem.New("there is no webhook %s", name)
-			for _, other := range slices.Compact(names)[:min(5, len(names))] {
-				err = err.Hint("there is %s", other)
-			}
-			return err
+			names = slices.Compact(names)
+			return err.Hint("choose one of %s", strings.Join(names[:min(5, len(names))], ", "))
 		}
 	}
 	return nil
@@ -234,7 +232,7 @@ func (o *Options) expectations(r *Report) error {
 	case len(failed) > 0:
 		return &unexpected{failed}
 	case len(unknown) > 0:
-		return problem.New("it is unknown for %s", strings.Join(unknown, ", "))
+		return problem.New("the answer is unknown for %s", strings.Join(unknown, ", "))
 	}
 	return nil
 }

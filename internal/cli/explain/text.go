@@ -75,7 +75,7 @@ func (t *text) object(o *Object, webhook string) {
 	}
 	t.line("%s%s", where, t.Bold(shownLine(o.Object)))
 	if o.Error != "" {
-		t.wrap(t.Yellow("could not tell")+": ", o.Error)
+		t.wrap(t.Yellow("cannot explain")+": ", o.Error)
 		for _, hint := range o.Hints {
 			t.line("%s %s", t.Bold("hint:"), shownLine(hint))
 		}
@@ -225,9 +225,9 @@ func (t *text) summary(o *Object) {
 	if depends := o.depend(); len(depends) > 0 {
 		beside := "."
 		if !t.policiesKnown {
-			beside = "; admission policies are not looked at."
+			beside = "; admission policies are not considered."
 		}
-		t.wrap("", fmt.Sprintf("This is for the object as it is%s %s may change it; whether %s is called may then be decided otherwise.",
+		t.wrap("", fmt.Sprintf("This applies to the object as it is%s %s may change it, which may change whether %s is called.",
 			beside, or(o.Changing), or(depends)))
 	}
 	if c := o.WorstCase; c != nil && c.Total > 0 {

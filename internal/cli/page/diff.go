@@ -155,7 +155,7 @@ func folded(lines []line) (shown []line) {
 		}
 		if to-from > 1 { // a fold takes one line itself
 			shown = append(shown, lines[i:from]...)
-			shown = append(shown, whole(fold, fmt.Sprintf("%d lines alike", to-from)))
+			shown = append(shown, whole(fold, fmt.Sprintf("%d equal lines", to-from)))
 			shown = append(shown, lines[to:end]...)
 		} else {
 			shown = append(shown, lines[i:end]...)

@@ -34,7 +34,7 @@ func FromVerify(r *idempotence.Report) Page {
 	}
 	p.Status, p.Summary = lawsStatus(r)
 	if line := r.AgainLine(); line != "" {
-		p.Facts = append(p.Facts, Fact{"This run again", line})
+		p.Facts = append(p.Facts, Fact{"Repeat this run", line})
 	}
 	for i, v := range r.Findings {
 		p.Findings = append(p.Findings, lawFinding(r, i, v))

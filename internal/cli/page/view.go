@@ -67,7 +67,7 @@ type (
 )
 
 var (
-	statuses = []struct{ text, mark string }{{"passed", "good"}, {"findings", "bad"}, {"could not tell", "doubtful"}}
+	statuses = []struct{ text, mark string }{{"passed", "good"}, {"findings", "bad"}, {"undecided", "doubtful"}}
 	badges   = []struct{ text, tone string }{{"error", "bad"}, {"warning", "doubtful"}, {"advice", "faint"}}
 )
 
