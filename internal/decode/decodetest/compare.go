@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/google/go-cmp/cmp"
 	kjson "sigs.k8s.io/json"
 )
 
@@ -65,9 +66,9 @@ func compare(unmarshal Unmarshal, t reflect.Type, doc []byte) (accepted bool, er
 	case (gotErr == nil) != (wantErr == nil):
 		return true, fmt.Errorf("encoding the value: got %w, want %w", orAccepted(gotErr), orAccepted(wantErr))
 	case !bytes.Equal(gotText, wantText):
-		return true, fmt.Errorf("got a value that encodes as %s", firstDifference(gotText, wantText))
+		return true, fmt.Errorf("got a value that encodes otherwise (-want +got):\n%s", cmp.Diff(string(wantText), string(gotText)))
 	case !reflect.DeepEqual(got.Interface(), want.Interface()):
-		return true, fmt.Errorf("got another value at %s", differentAt(got, want))
+		return true, fmt.Errorf("got another value: %s", difference(got.Elem(), want.Elem()))
 	}
 	return true, nil
 }
@@ -90,75 +91,11 @@ func encode(v reflect.Value) (text []byte, err error) {
 	return json.Marshal(v.Interface())
 }
 
-// firstDifference returns the rest of two texts from their first difference.
-func firstDifference(got, want []byte) string {
-	i := 0
-	for i < min(len(got), len(want)) && got[i] == want[i] {
-		i++
+// difference shows where two values of one type differ.
+func difference(got, want reflect.Value) string {
+	all := cmp.Exporter(func(reflect.Type) bool { return true })
+	if diff := cmp.Diff(want.Interface(), got.Interface(), all); diff != "" {
+		return "(-want +got):\n" + diff
 	}
-	around := func(text []byte) []byte { return text[max(0, i-60):min(len(text), i+60)] }
-	return fmt.Sprintf("…%s…\nwant …%s…", around(got), around(want))
-}
-
-// differentAt returns the first place where two values of one type differ.
-func differentAt(got, want reflect.Value) string {
-	for _, in := range inner(got, want) {
-		if !same(in.got, in.want) {
-			return in.name + differentAt(in.got, in.want)
-		}
-	}
-	return fmt.Sprintf(": %s, want %s", describe(got), describe(want))
-}
-
-type pair struct {
-	name      string
-	got, want reflect.Value
-}
-
-// inner returns pairs of the parts of two values if they have the same structure.
-func inner(got, want reflect.Value) (pairs []pair) {
-	if !got.IsValid() || !want.IsValid() || got.Type() != want.Type() {
-		return nil
-	}
-	switch got.Kind() {
-	case reflect.Pointer, reflect.Interface:
-		if !got.IsNil() && !want.IsNil() {
-			pairs = append(pairs, pair{"", got.Elem(), want.Elem()})
-		}
-	case reflect.Struct:
-		for i := range got.NumField() {
-			pairs = append(pairs, pair{"." + got.Type().Field(i).Name, got.Field(i), want.Field(i)})
-		}
-	case reflect.Slice, reflect.Array:
-		for i := range min(got.Len(), want.Len()) {
-			pairs = append(pairs, pair{fmt.Sprintf("[%d]", i), got.Index(i), want.Index(i)})
-		}
-	case reflect.Map:
-		for _, key := range want.MapKeys() {
-			pairs = append(pairs, pair{fmt.Sprintf("[%v]", key), got.MapIndex(key), want.MapIndex(key)})
-		}
-	}
-	return pairs
-}
-
-// same is reflect.DeepEqual for values in unexported fields.
-func same(a, b reflect.Value) bool {
-	if !a.IsValid() || !b.IsValid() {
-		return a.IsValid() == b.IsValid()
-	}
-	if a.CanInterface() && b.CanInterface() {
-		return reflect.DeepEqual(a.Interface(), b.Interface())
-	}
-	return describe(a) == describe(b)
-}
-
-func describe(v reflect.Value) string {
-	if !v.IsValid() {
-		return "nothing"
-	}
-	text := fmt.Sprintf("%#v", v)
-	if len(text) > 200 {
-		text = text[:200] + "…"
-	}
-	return text
+	return fmt.Sprintf("%#v, want %#v", got, want) // equal to the Equal method of a type
 }

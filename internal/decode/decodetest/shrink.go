@@ -37,7 +37,6 @@ func Shrink(c Case, fails func(t reflect.Type, doc []byte) bool) Case {
 	for before := len(s.best) + 1; len(s.best) < before && s.budget > 0; {
 		before = len(s.best)
 		s.cut()
-		s.plain()
 	}
 	c.Doc = s.best
 	return c
@@ -75,26 +74,12 @@ func (s *shrinker) try(doc []byte) bool {
 
 // prune removes members and elements from a tree, the outermost first.
 func (s *shrinker) prune(root, n *node) {
-	failsNow := func() bool { return s.try([]byte(root.String())) }
-	for i := 0; i < len(n.members); {
-		old := n.members
-		if n.members = slices.Delete(slices.Clone(old), i, i+1); failsNow() {
-			continue
-		}
-		n.members = old
-		i++
-	}
-	for i := 0; i < len(n.elems); {
-		old := n.elems
-		if n.elems = slices.Delete(slices.Clone(old), i, i+1); failsNow() {
-			continue
-		}
-		n.elems = old
-		i++
-	}
+	fails := func() bool { return s.try([]byte(root.String())) }
+	removeEach(&n.members, fails)
+	removeEach(&n.elems, fails)
 	for _, text := range []string{"0", "{}", "[]", "null", `""`} {
 		old := *n
-		if n.set(scalar(text)); failsNow() {
+		if n.set(scalar(text)); fails() {
 			return
 		}
 		*n = old
@@ -107,36 +92,23 @@ func (s *shrinker) prune(root, n *node) {
 	}
 }
 
-// cut removes runs of bytes, long ones first. At the end it removes pairs of equally long runs, such as an
-// opening and a closing bracket.
+// removeEach removes each item of a list if the document fails without it.
+func removeEach[T any](list *[]T, fails func() bool) {
+	for i := 0; i < len(*list); {
+		old := *list
+		if *list = slices.Delete(slices.Clone(old), i, i+1); !fails() {
+			*list = old
+			i++
+		}
+	}
+}
+
+// cut removes runs of bytes, long ones first.
 func (s *shrinker) cut() {
 	for size := len(s.best) / 2; size > 0; size /= 2 {
 		for i := 0; i+size <= len(s.best) && s.budget > 0; {
 			if !s.try(slices.Delete(bytes.Clone(s.best), i, i+size)) {
 				i += max(1, size/2)
-			}
-		}
-	}
-	for size := len(s.best) / 4; size > 0; size /= 2 {
-		for i := 0; i+2*size <= len(s.best) && s.budget > 0; {
-			j := len(s.best) - i - size
-			if j < i+size || !s.try(slices.Concat(s.best[:i], s.best[i+size:j], s.best[j+size:])) {
-				i += size
-			}
-		}
-	}
-}
-
-// plain replaces characters with simple letters and zeros where this does not matter.
-func (s *shrinker) plain() {
-	for i := 0; i < len(s.best) && s.budget > 0; i++ {
-		for _, b := range []byte("0a") {
-			if c := s.best[i]; c == '0' || c == 'a' || bytes.IndexByte([]byte(`{}[]",: `), c) >= 0 {
-				break
-			}
-			doc := bytes.Clone(s.best)
-			if doc[i] = b; s.try(doc) {
-				break
 			}
 		}
 	}
