@@ -37,7 +37,7 @@ func NewCase(seed int64) Case {
 	d.root.annotate(c.Type)
 	count := r.Intn(4)
 	for range count {
-		if kind := r.Intn(len(damages) + 3); kind < len(damages) && damages[kind].do(d) {
+		if kind := r.Intn(len(damages) + 3); kind < len(damages) && d.apply(damages[kind]) {
 			c.Damage = append(c.Damage, damages[kind].name)
 		}
 	}

@@ -12,11 +12,11 @@ import (
 	"unicode"
 )
 
-// A damage changes a document: its meaning, its validity, or only its spelling. It reports whether it found a
-// place for the change.
+// A damage changes a document at one value: its meaning, its validity, or only its spelling.
 type damage struct {
 	name string
-	do   func(d *document) bool
+	fits func(n *node) bool // whether it can change n
+	do   func(d *document, n *node)
 }
 
 type document struct {
@@ -26,41 +26,60 @@ type document struct {
 }
 
 var damages = []damage{
-	{"null in place of a value", func(d *document) bool { return d.replace(scalar("null")) }},
-	{"an empty value", func(d *document) bool {
-		return d.replace(parse([]byte([]string{`{}`, `[]`, `""`, `0`, `false`}[d.r.Intn(5)]), nil))
+	{"null in place of a value", anyNode, func(_ *document, n *node) { n.set(scalar("null")) }},
+	{"an empty value", anyNode, func(d *document, n *node) {
+		n.set(parse([]byte([]string{`{}`, `[]`, `""`, `0`, `false`}[d.r.Intn(5)]), nil))
 	}},
-	{"a value of another kind", func(d *document) bool { return d.replace(d.json(maxLevel - 3)) }},
-	{"a value quoted or unquoted", requote},
-	{"a value in its own spelling", respell},
-	{"two values swapped", swapValues},
-	{"an unknown member", addUnknown},
-	{"a member of the type added", addKnown},
-	{"a member dropped", dropMember},
-	{"members shuffled", shuffleMembers},
-	{"a name in other case", func(d *document) bool { return d.rename(otherCase) }},
-	{"a name with a letter changed", func(d *document) bool { return d.rename(d.almost) }},
-	{"a name with needless escapes", func(d *document) bool {
-		return d.respellName(func(name string) string { return d.escape(unquote(name)) })
+	{"a value of another kind", anyNode, func(d *document, n *node) { n.set(d.json(maxLevel - 3)) }},
+	{"a value quoted or unquoted", func(n *node) bool { return n.kind == 0 }, requote},
+	{"a value in its own spelling", func(n *node) bool { _, ok := spellings[n.typ]; return ok }, respell},
+	{"two values swapped", anyNode, swapValues},
+	{"an unknown member", isObject, func(d *document, n *node) { d.insert(n, quote("zz"+d.string()), d.json(1)) }},
+	{"a member of the type added", hasFields, addKnown},
+	{"a member dropped", hasMembers, dropMember},
+	{"members shuffled", anyNode, shuffleMembers},
+	{"a name in other case", hasMembers, func(d *document, n *node) { d.rename(n, otherCase) }},
+	{"a name with a letter changed", hasMembers, func(d *document, n *node) { d.rename(n, d.almost) }},
+	{"a name with needless escapes", hasMembers, func(d *document, n *node) {
+		m := d.member(n)
+		m.name = d.escape(unquote(m.name))
 	}},
-	{"a broken character in a name", func(d *document) bool { return d.respellName(d.insertOdd) }},
-	{"a name twice, same value", duplicateSame},
-	{"a name twice, another value", duplicateOther},
-	{"a name twice, null or empty", duplicateEmpty},
-	{"a list three times, other lengths", duplicateLists},
-	{"a name twice, spelled otherwise", duplicateSpelling},
-	{"null elements", nullElements},
-	{"more or fewer elements", resizeList},
-	{"a map key of another kind", strangeKey},
-	{"an odd number", oddNumber},
-	{"a number at the edge of its type", edgeNumber},
-	{"a string with needless escapes", func(d *document) bool {
-		return d.respellString(func(text string) string { return d.escape(unquote(text)) })
+	{"a broken character in a name", hasMembers, func(d *document, n *node) {
+		m := d.member(n)
+		m.name = d.insertOdd(m.name)
 	}},
-	{"a broken character in a string", func(d *document) bool { return d.respellString(d.insertOdd) }},
-	{"base64 with line ends or bad padding", oddBase64},
-	{"deep nesting", nestDeep},
-	{"white space", func(d *document) bool { d.spaces = true; return true }},
+	{"a name twice, same value", hasMembers, func(d *document, n *node) {
+		m := d.member(n)
+		d.insert(n, m.name, m.value.clone())
+	}},
+	{"a name twice, another value", hasMembers, duplicateOther},
+	{"a name twice, null or empty", hasMembers, duplicateEmpty},
+	{"a list three times, other lengths", hasFullList, duplicateLists},
+	{"a name twice, spelled otherwise", hasMembers, duplicateSpelling},
+	{"null elements", func(n *node) bool { return len(n.elems) > 0 }, nullElements},
+	{"more or fewer elements", func(n *node) bool { return n.kind == '[' }, (*document).resize},
+	{"a map key of another kind", func(n *node) bool {
+		return isObject(n) && n.typ != nil && n.typ.Kind() == reflect.Map
+	}, strangeKey},
+	{"an odd number", (*node).isNumber, func(d *document, n *node) { n.text = oddNumbers[d.r.Intn(len(oddNumbers))] }},
+	{"a number at the edge of its type", func(n *node) bool {
+		return n.isNumber() && n.typ != nil && isNumeric(n.typ)
+	}, edgeNumber},
+	{"a string with needless escapes", (*node).isString, func(d *document, n *node) { n.text = d.escape(unquote(n.text)) }},
+	{"a broken character in a string", (*node).isString, func(d *document, n *node) { n.text = d.insertOdd(n.text) }},
+	{"base64 with line ends or bad padding", func(n *node) bool { return isBytes(n.typ) }, oddBase64},
+	{"deep nesting", anyNode, nestDeep},
+	{"white space", anyNode, func(d *document, _ *node) { d.spaces = true }},
+}
+
+// apply changes a random value that the damage can change. It reports whether there is one.
+func (d *document) apply(damage damage) bool {
+	n := d.pick(damage.fits)
+	if n == nil {
+		return false
+	}
+	damage.do(d, n)
+	return true
 }
 
 // pick returns a random value for which fits returns true, or nil.
@@ -79,110 +98,66 @@ func (d *document) pick(fits func(*node) bool) *node {
 
 func anyNode(*node) bool { return true }
 
-func withMembers(n *node) bool { return len(n.members) > 0 }
+func isObject(n *node) bool { return n.kind == '{' }
 
-func (d *document) replace(value *node) bool {
-	d.pick(anyNode).set(value)
-	return true
+func hasMembers(n *node) bool { return len(n.members) > 0 }
+
+func hasFields(n *node) bool {
+	return isObject(n) && n.typ != nil && n.typ.Kind() == reflect.Struct && len(fieldsOf(n.typ)) > 0
 }
 
-func requote(d *document) bool {
-	n := d.pick(func(n *node) bool { return n.kind == 0 })
-	if n == nil {
-		return false
-	}
+// member returns a random member of an object.
+func (d *document) member(n *node) *member { return &n.members[d.r.Intn(len(n.members))] }
+
+func (d *document) insert(n *node, name string, value *node) {
+	n.members = slices.Insert(n.members, d.r.Intn(len(n.members)+1), member{name, value})
+}
+
+func requote(d *document, n *node) {
 	if n.isString() && d.r.Intn(2) == 0 {
 		n.text = unquote(n.text)
 	} else {
 		n.text = quote(n.text)
 	}
-	return true
 }
 
-func respell(d *document) bool {
-	n := d.pick(func(n *node) bool { _, ok := spellings[n.typ]; return ok })
-	if n == nil {
-		return false
-	}
+func respell(d *document, n *node) {
 	s := spellings[n.typ]
 	list := slices.Concat(s.good, s.bad)
 	n.set(parse([]byte(list[d.r.Intn(len(list))]), nil))
-	return true
 }
 
-func swapValues(d *document) bool {
-	a, b := d.pick(anyNode), d.pick(anyNode)
+func swapValues(d *document, a *node) {
+	b := d.pick(anyNode)
 	one, two := a.clone(), b.clone()
 	a.set(two)
 	b.set(one)
-	return true
 }
 
-func isObject(n *node) bool { return n.kind == '{' }
-
-func addUnknown(d *document) bool {
-	n := d.pick(isObject)
-	if n == nil {
-		return false
-	}
-	d.insert(n, member{quote("zz" + d.string()), d.json(1)})
-	return true
-}
-
-func (d *document) insert(n *node, m member) {
-	n.members = slices.Insert(n.members, d.r.Intn(len(n.members)+1), m)
-}
-
-func addKnown(d *document) bool {
-	n := d.pick(func(n *node) bool {
-		return n.kind == '{' && n.typ != nil && n.typ.Kind() == reflect.Struct && n.typ.NumField() > 0
-	})
-	if n == nil {
-		return false
-	}
+func addKnown(d *document, n *node) {
 	fields := fieldsOf(n.typ)
-	if len(fields) == 0 {
-		return false
-	}
 	f := fields[d.r.Intn(len(fields))]
 	value := d.field(f, maxLevel-3)
 	if d.r.Intn(8) == 0 {
 		value = d.json(maxLevel - 3)
 	}
-	d.insert(n, member{quote(f.name), value})
-	return true
+	d.insert(n, quote(f.name), value)
 }
 
-func dropMember(d *document) bool {
-	n := d.pick(withMembers)
-	if n == nil {
-		return false
-	}
+func dropMember(d *document, n *node) {
 	i := d.r.Intn(len(n.members))
 	n.members = slices.Delete(n.members, i, i+1)
-	return true
 }
 
-func shuffleMembers(d *document) bool {
+func shuffleMembers(d *document, _ *node) {
 	d.root.visit(func(n *node) {
 		d.r.Shuffle(len(n.members), func(i, j int) { n.members[i], n.members[j] = n.members[j], n.members[i] })
 	})
-	return true
 }
 
-// respellName changes the spelling of a name. rename changes the name.
-func (d *document) respellName(change func(name string) string) bool {
-	n := d.pick(withMembers)
-	if n == nil {
-		return false
-	}
-	m := &n.members[d.r.Intn(len(n.members))]
-	m.name = change(m.name)
-	return true
-}
-
-func (d *document) rename(change func(name string) string) bool {
-	return d.respellName(func(name string) string { return quote(change(unquote(name))) })
+func (d *document) rename(n *node, change func(name string) string) {
+	m := d.member(n)
+	m.name = quote(change(unquote(m.name)))
 }
 
 func otherCase(name string) string {
@@ -248,20 +223,7 @@ func (d *document) insertOdd(text string) string {
 	return text[:i] + oddParts[d.r.Intn(len(oddParts))] + text[i:]
 }
 
-func (d *document) respellString(change func(text string) string) bool {
-	n := d.pick((*node).isString)
-	if n == nil {
-		return false
-	}
-	n.text = change(n.text)
-	return true
-}
-
-func oddBase64(d *document) bool {
-	n := d.pick(func(n *node) bool { return isBytes(n.typ) })
-	if n == nil {
-		return false
-	}
+func oddBase64(d *document, n *node) {
 	text := base64.StdEncoding.EncodeToString([]byte(d.string()))
 	if n.isString() {
 		text = unquote(n.text)
@@ -272,11 +234,10 @@ func oddBase64(d *document) bool {
 		odd = []string{"=", "==", " ", "-", "_", "A", "A===", "\t", "é", "\\n"}[d.r.Intn(10)]
 	}
 	n.set(textNode([]string{text[:i] + odd + text[i:], text + odd, odd + text, strings.TrimRight(text, "="), odd}[d.r.Intn(5)]))
-	return true
 }
 
 // The added depth does not always reach the limit: it depends on the depth of the chosen place.
-func nestDeep(d *document) bool {
+func nestDeep(d *document, n *node) {
 	depth := []int{50, 200, 9990, 9999, 10000, 10001}[d.r.Intn(6)]
 	inner := []string{"", "1", "null", `"x"`, "{}"}[d.r.Intn(5)]
 	text := strings.Repeat("[", depth) + inner + strings.Repeat("]", depth)
@@ -284,13 +245,11 @@ func nestDeep(d *document) bool {
 		name := []string{`{"a":`, `{"left":`, `{"items":`}[d.r.Intn(3)]
 		text = strings.Repeat(name, depth) + inner + "1"[:b2i(inner == "")] + strings.Repeat("}", depth)
 	}
-	value := scalar(text)
-	if n := d.pick(isObject); n != nil && d.r.Intn(2) == 0 {
-		d.insert(n, member{`"zzDeep"`, value})
+	if isObject(n) && d.r.Intn(2) == 0 {
+		d.insert(n, `"zzDeep"`, scalar(text))
 	} else {
-		d.pick(anyNode).set(value)
+		n.set(scalar(text))
 	}
-	return true
 }
 
 func b2i(b bool) int {

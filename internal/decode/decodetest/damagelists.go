@@ -8,83 +8,48 @@ import (
 	"slices"
 )
 
-// anyMember returns a random object and one of its members for which fits returns true.
-func (d *document) anyMember(fits func(*node) bool) (n *node, m member) {
-	n = d.pick(func(n *node) bool {
-		return slices.ContainsFunc(n.members, func(m member) bool { return fits(m.value) })
-	})
-	if n == nil {
-		return nil, member{}
-	}
-	var found []member
-	for _, m := range n.members {
-		if fits(m.value) {
-			found = append(found, m)
-		}
-	}
-	return n, found[d.r.Intn(len(found))]
-}
+// hasFullList reports whether an object has a member that is a list with elements.
+func hasFullList(n *node) bool { return slices.ContainsFunc(n.members, isFullList) }
 
-func duplicateSame(d *document) bool {
-	n, m := d.anyMember(anyNode)
-	if n == nil {
-		return false
-	}
-	d.insert(n, member{m.name, m.value.clone()})
-	return true
-}
+func isFullList(m member) bool { return m.value.kind == '[' && len(m.value.elems) > 0 }
 
 // duplicateOther repeats a name with another valid value. A wrong decoder would keep parts of the first value,
 // such as members of structs, entries of maps or elements after the end of a list.
-func duplicateOther(d *document) bool {
-	n, m := d.anyMember(anyNode)
-	if n == nil {
-		return false
-	}
+func duplicateOther(d *document, n *node) {
+	m := *d.member(n)
 	for range 1 + d.r.Intn(2) {
-		d.insert(n, member{m.name, d.variant(m.value)})
+		d.insert(n, m.name, d.variant(m.value))
 	}
-	return true
 }
 
-func duplicateEmpty(d *document) bool {
-	n, m := d.anyMember(anyNode)
-	if n == nil {
-		return false
-	}
-	d.insert(n, member{m.name, parse([]byte([]string{`null`, `{}`, `[]`}[d.r.Intn(3)]), nil)})
+func duplicateEmpty(d *document, n *node) {
+	m := *d.member(n)
+	d.insert(n, m.name, parse([]byte([]string{`null`, `{}`, `[]`}[d.r.Intn(3)]), nil))
 	if d.r.Intn(2) == 0 {
-		d.insert(n, member{m.name, d.variant(m.value)})
+		d.insert(n, m.name, d.variant(m.value))
 	}
-	return true
 }
 
-func duplicateLists(d *document) bool {
-	n, m := d.anyMember(func(n *node) bool { return n.kind == '[' && len(n.elems) > 0 })
-	if n == nil {
-		return false
+func duplicateLists(d *document, n *node) {
+	m := *d.member(n)
+	for !isFullList(m) {
+		m = *d.member(n)
 	}
 	for range 2 {
 		other := d.variant(m.value)
 		d.resize(other)
-		d.insert(n, member{m.name, other})
+		d.insert(n, m.name, other)
 	}
-	return true
 }
 
-func duplicateSpelling(d *document) bool {
-	n, m := d.anyMember(anyNode)
-	if n == nil {
-		return false
-	}
+func duplicateSpelling(d *document, n *node) {
+	m := *d.member(n)
 	name := d.escape(unquote(m.name))
 	if d.r.Intn(3) == 0 { // the first two names are equal after decoding
-		broken := member{m.name[:len(m.name)-1] + "\xff\"", d.variant(m.value)}
-		d.insert(n, broken)
+		d.insert(n, m.name[:len(m.name)-1]+"\xff\"", d.variant(m.value))
 		name = m.name[:len(m.name)-1] + "\ufffd\""
 	}
-	d.insert(n, member{name, d.variant(m.value)})
-	return true
+	d.insert(n, name, d.variant(m.value))
 }
 
 // variant returns another value for the same place, similar or not.
@@ -134,28 +99,12 @@ func (d *document) resize(n *node) {
 	n.elems = n.elems[:want]
 }
 
-func isList(n *node) bool { return n.kind == '[' }
-
-func resizeList(d *document) bool {
-	n := d.pick(isList)
-	if n == nil {
-		return false
-	}
-	d.resize(n)
-	return true
-}
-
-func nullElements(d *document) bool {
-	n := d.pick(func(n *node) bool { return len(n.elems) > 0 })
-	if n == nil {
-		return false
-	}
+func nullElements(d *document, n *node) {
 	for i := range n.elems {
 		if d.r.Intn(2) == 0 {
 			n.elems[i].set(scalar("null"))
 		}
 	}
-	return true
 }
 
 var oddKeys = []string{
@@ -164,18 +113,13 @@ var oddKeys = []string{
 	"18446744073709551616", "null", "true", "a/b", "x", "0x10", "1_000", "\ufffd", "é", "2020-01-02T03:04:05Z", "10.0.0.1",
 }
 
-func strangeKey(d *document) bool {
-	n := d.pick(func(n *node) bool { return n.kind == '{' && n.typ != nil && n.typ.Kind() == reflect.Map })
-	if n == nil {
-		return false
-	}
+func strangeKey(d *document, n *node) {
 	key := oddKeys[d.r.Intn(len(oddKeys))]
 	name := quote(key)
 	if d.r.Intn(3) == 0 {
 		name = d.escape(key)
 	}
-	d.insert(n, member{name, d.value(n.typ.Elem(), maxLevel-2)})
-	return true
+	d.insert(n, name, d.value(n.typ.Elem(), maxLevel-2))
 }
 
 var oddNumbers = []string{
@@ -186,32 +130,18 @@ var oddNumbers = []string{
 	"1.5e300", "16777217", "0.30000001192092896",
 }
 
-func oddNumber(d *document) bool {
-	n := d.pick((*node).isNumber)
-	if n == nil {
-		return false
-	}
-	n.text = oddNumbers[d.r.Intn(len(oddNumbers))]
-	return true
-}
-
 // edgeNumber writes the largest or smallest number of an integer size, or one beyond it.
-func edgeNumber(d *document) bool {
-	n := d.pick(func(n *node) bool { return n.isNumber() && n.typ != nil && isNumeric(n.typ) })
-	if n == nil {
-		return false
-	}
+func edgeNumber(d *document, n *node) {
 	bits := n.typ.Bits()
 	low, high := fmt.Sprint(int64(-1)<<(bits-1)), fmt.Sprint(uint64(1)<<(bits-1)-1)
 	switch k := n.typ.Kind(); {
 	case k >= reflect.Float32:
 		n.text = []string{"3.4028235e38", "-3.4028236e38", "1e39", "1.7976931348623157e308", "1.7976931348623159e308", "-1e309", "1e-400"}[d.r.Intn(7)]
-		return true
+		return
 	case k >= reflect.Uint:
 		low, high = "0", fmt.Sprint(^uint64(0)>>(64-bits))
 	}
 	n.text = []string{low, high, nextNumber(high), "-" + nextNumber(low[b2i(low[0] == '-'):])}[d.r.Intn(4)]
-	return true
 }
 
 func isNumeric(t reflect.Type) bool { return reflect.Int <= t.Kind() && t.Kind() <= reflect.Float64 }
