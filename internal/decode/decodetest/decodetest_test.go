@@ -200,11 +200,24 @@ func TestReportShowsHowToReproduce(t *testing.T) {
 	t.Error("nothing to report")
 }
 
-func TestBuiltInTypesFill(t *testing.T) {
+// TestGeneratedDocumentsDecode checks that most undamaged documents of the built-in types are valid, and some for each type.
+func TestGeneratedDocumentsDecode(t *testing.T) {
+	const tries = 30
+	decoded := 0
 	for i, typ := range builtin() {
-		if filled(typ, random(int64(i))) == nil {
-			t.Errorf("%s is not filled", typ)
+		before := decoded
+		for try := range tries {
+			doc := generator{random(int64(i*tries + try))}.value(typ, 0).String()
+			if reference([]byte(doc), reflect.New(typ).Interface()) == nil {
+				decoded++
+			}
 		}
+		if decoded == before {
+			t.Errorf("no document of %s decodes", typ)
+		}
+	}
+	if all := tries * len(builtin()); decoded*3 < all*2 {
+		t.Errorf("only %d of %d documents decode", decoded, all)
 	}
 }
 

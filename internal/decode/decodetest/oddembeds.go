@@ -49,10 +49,6 @@ type (
 		Word
 		Own string
 	}
-	embedsWordRef struct {
-		*Word
-		Words
-	}
 	embedsInterface struct {
 		Sized fmt.Stringer `json:"sized,omitempty"`
 		fmt.Stringer
@@ -143,13 +139,6 @@ type (
 // diamond embeds Base through two structs at the same depth, so the fields of Base hide each other.
 type diamond struct {
 	West
-	East
-	Own string
-}
-
-// diamondValue is diamond without a pointer.
-type diamondValue struct {
-	West
 	South
 	Own string
 }
@@ -174,9 +163,7 @@ type (
 	South struct{ Base }
 	// West embeds Base too.
 	West struct{ Base }
-	// East embeds a pointer to Base.
-	East struct{ *Base }
-	// Base is embedded by South, West and East.
+	// Base is embedded by South and West.
 	Base struct {
 		Once string
 		Last int
@@ -272,28 +259,17 @@ type names struct {
 	Ss any
 }
 
-// podImages, podMeta and podPointers are projections of a Pod.
-type podImages struct {
+// podView is a projection of a Pod.
+type podView struct {
+	metav1.ObjectMeta `json:"metadata"`
+
 	Spec struct {
 		Containers []struct {
 			Name  string `json:"name"`
 			Image string `json:"image"`
 		} `json:"containers"`
-		InitContainers []struct {
-			Image string `json:"image"`
-		} `json:"initContainers"`
+		Volumes []map[string]json.RawMessage `json:"volumes"`
 	} `json:"spec"`
-}
-
-type podMeta struct {
-	metav1.ObjectMeta `json:"metadata"`
-}
-
-type podPointers struct {
-	Metadata *struct {
-		Labels *map[string]*string `json:"labels"`
-	} `json:"metadata"`
-	Spec map[string]json.RawMessage `json:"spec"`
 }
 
 // textKey decodes itself from text, as a value and as the key of a map.

@@ -5,7 +5,10 @@ package decodetest
 import (
 	"encoding/json"
 	"fmt"
+	"math/big"
 	"math/rand"
+	"net"
+	"net/netip"
 	"reflect"
 	"strconv"
 	"strings"
@@ -14,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -164,12 +168,14 @@ var leafTypes = []reflect.Type{
 	reflect.TypeFor[part](), reflect.TypeFor[*part](), reflect.TypeFor[struct{}](), reflect.TypeFor[textKey](), reflect.TypeFor[second](),
 	reflect.TypeFor[both](), reflect.TypeFor[jsonCalls](), reflect.TypeFor[textCalls](), reflect.TypeFor[valueReceiver](), reflect.TypeFor[textString](),
 	reflect.TypeFor[defaulted](), reflect.TypeFor[tree](), reflect.TypeFor[names](), reflect.TypeFor[promoted](),
+	reflect.TypeFor[anything](), reflect.TypeFor[labels.Set](), reflect.TypeFor[net.IP](), reflect.TypeFor[netip.Addr](), reflect.TypeFor[*big.Int](),
 }
 
 var oddLeafTypes = []reflect.Type{
 	reflect.TypeFor[complex64](), reflect.TypeFor[chan int](), reflect.TypeFor[func()](), reflect.TypeFor[fmt.Stringer](),
+	reflect.TypeFor[runtime.Object](), reflect.TypeFor[error](), reflect.TypeFor[interface{ Bool() }](),
 	reflect.TypeFor[embedsLost](), reflect.TypeFor[nameless](), reflect.TypeFor[embedsShown](), reflect.TypeFor[[2]int](),
-	reflect.TypeFor[quoted](), reflect.TypeFor[unfit](), reflect.TypeFor[map[string]struct{ metav1.Time }](),
+	reflect.TypeFor[unfit](), reflect.TypeFor[map[string]struct{ metav1.Time }](),
 	reflect.TypeFor[[]struct{ textKey }](), reflect.TypeFor[*struct{ jsonCalls }](), reflect.TypeFor[struct{ second }](),
 }
 
@@ -178,4 +184,5 @@ var keyTypes = []reflect.Type{
 	reflect.TypeFor[tinyInt](), reflect.TypeFor[uint16](), reflect.TypeFor[uint64](), reflect.TypeFor[uintptr](),
 	reflect.TypeFor[textKey](), reflect.TypeFor[second](), reflect.TypeFor[both](), reflect.TypeFor[json.Number](), reflect.TypeFor[textString](),
 	reflect.TypeFor[float64](), reflect.TypeFor[bool](), reflect.TypeFor[fmt.Stringer](), reflect.TypeFor[[2]string](),
+	reflect.TypeFor[metav1.Time](), reflect.TypeFor[netip.Addr](), reflect.TypeFor[*textKey](),
 }

@@ -24,7 +24,7 @@ const (
 // ADMITKIT_DECODE_CASES sets the number of cases, ADMITKIT_DECODE_SEED the first seed.
 func Run(t *testing.T, unmarshal Unmarshal) {
 	t.Helper()
-	cases, long := number(t, casesVariable, 3000)
+	cases, long := number(t, casesVariable, 4000)
 	seed, _ := number(t, seedVariable, 1)
 	var (
 		wg     sync.WaitGroup

@@ -11,7 +11,6 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionv1beta1 "k8s.io/api/admission/v1beta1"
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 )
@@ -47,11 +46,4 @@ func TypeFor(selector uint16) reflect.Type {
 		return types[i]
 	}
 	return randomType(int64(i - len(types)))
-}
-
-// sources maps a projection to the type whose documents it reads.
-var sources = map[reflect.Type]reflect.Type{
-	reflect.TypeFor[podImages]():   reflect.TypeFor[corev1.Pod](),
-	reflect.TypeFor[podMeta]():     reflect.TypeFor[corev1.Pod](),
-	reflect.TypeFor[podPointers](): reflect.TypeFor[corev1.Pod](),
 }
