@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -297,7 +298,7 @@ func (d *decoder) list(dst *[]string) error {
 		}
 		list = list[:i+1]
 		if err = d.text(&list[i]); err != nil {
-			return withinIndex(i, err)
+			return within(strconv.Itoa(i), err)
 		}
 		more, err = d.c.NextElement()
 	}
@@ -332,28 +333,22 @@ func (d *decoder) nullOr(want jsonraw.Kind) error {
 	if err := d.c.Skip(); err != nil || kind == jsonraw.Null {
 		return err
 	}
-	return &shapeError{offset: at, text: fmt.Sprintf("want %s, got %s", want, kind)}
+	return &fault{offset: at, err: fmt.Errorf("%w: want %s, got %s", ErrShape, want, kind)}
 }
 
 // fail returns the [*Error] for an error that was collected while unwinding.
 func (d *decoder) fail(err error) error {
-	e := &Error{Version: d.version(), UID: d.to.Metadata.UID, Offset: d.c.Offset()}
-	for {
-		var p *pathError
-		if !errors.As(err, &p) {
-			break
+	e := &Error{Version: d.version(), UID: d.to.Metadata.UID, Offset: d.c.Offset(), Err: err}
+	if f, ok := err.(*fault); ok { //nolint:errorlint // a fault is never wrapped
+		slices.Reverse(f.path)
+		e.Path, e.Err = f.path, f.err
+		if errors.Is(f.err, ErrShape) {
+			e.Offset = f.offset
 		}
-		e.Path, err = append(e.Path, p.name), p.err
 	}
 	var syntax *jsonraw.SyntaxError
-	var shape *shapeError
-	switch {
-	case errors.As(err, &syntax):
+	if errors.As(e.Err, &syntax) {
 		e.Offset, e.Err = syntax.Offset, fmt.Errorf("%w: %w", ErrSyntax, syntax)
-	case errors.As(err, &shape):
-		e.Offset, e.Err = shape.offset, fmt.Errorf("%w: %s", ErrShape, shape.text)
-	default:
-		e.Err = err
 	}
 	return e
 }

@@ -4,8 +4,6 @@ package wire
 
 import (
 	"errors"
-	"fmt"
-	"strconv"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -34,33 +32,25 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// A pathError adds one name to the path of a fault while the decoder unwinds. Reading without a fault
-// pays nothing for it.
-type pathError struct {
-	name string
-	err  error
+// A fault is an error inside a review while the decoder unwinds. Reading without a fault pays nothing for it.
+type fault struct {
+	path   []string // the names of the members, the innermost first
+	offset int      // of a value with the wrong type
+	err    error
 }
 
-func (e *pathError) Error() string { return fmt.Sprintf("%s: %v", e.name, e.err) }
-func (e *pathError) Unwrap() error { return e.err }
+func (f *fault) Error() string { return f.err.Error() }
+func (f *fault) Unwrap() error { return f.err }
 
+// within adds one name to the path of an error.
 func within(name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &pathError{name: name, err: err}
-}
-
-func withinIndex(i int, err error) error {
-	if err == nil {
-		return nil
+	f, ok := err.(*fault) //nolint:errorlint // a fault is never wrapped
+	if !ok {
+		f = &fault{err: err}
 	}
-	return within(strconv.Itoa(i), err)
+	f.path = append(f.path, name)
+	return f
 }
-
-type shapeError struct {
-	offset int
-	text   string
-}
-
-func (e *shapeError) Error() string { return e.text }
