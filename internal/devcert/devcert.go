@@ -49,12 +49,7 @@ func NewCA() (*CA, error) {
 // Serving returns a server configuration with a new certificate for the given host names and IP
 // addresses.
 func (ca *CA) Serving(hosts ...string) (*tls.Config, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
 	template := certificate("admitkit throw-away webhook")
-	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	for _, host := range hosts {
 		if ip := net.ParseIP(host); ip != nil {
@@ -63,7 +58,7 @@ func (ca *CA) Serving(hosts ...string) (*tls.Config, error) {
 			template.DNSNames = append(template.DNSNames, host)
 		}
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, ca.cert, &key.PublicKey, ca.key)
+	der, key, err := ca.sign(template)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a serving certificate: %w", err)
 	}
@@ -71,6 +66,34 @@ func (ca *CA) Serving(hosts ...string) (*tls.Config, error) {
 		MinVersion:   tls.VersionTLS12,
 		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
 	}, nil
+}
+
+// Client returns a new client certificate for a common name, with its key, in PEM. The API server reads organizations as
+// groups.
+func (ca *CA) Client(commonName string, organizations ...string) (cert, key []byte, err error) {
+	template := certificate(commonName)
+	template.Subject.Organization = organizations
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	der, private, err := ca.sign(template)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot make a client certificate: %w", err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return nil, nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), nil
+}
+
+// sign returns a certificate with a new key.
+func (ca *CA) sign(template *x509.Certificate) (der []byte, key *ecdsa.PrivateKey, err error) {
+	if key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+		return nil, nil, err
+	}
+	template.KeyUsage = x509.KeyUsageDigitalSignature
+	der, err = x509.CreateCertificate(rand.Reader, template, ca.cert, &key.PublicKey, ca.key)
+	return der, key, err
 }
 
 func certificate(name string) *x509.Certificate {

@@ -18,7 +18,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"net"
 	"slices"
 	"time"
@@ -92,14 +91,11 @@ func newAuthority(name string, t KeyType, now time.Time, lifetime, skew time.Dur
 	if err != nil {
 		return nil, err
 	}
-	serial, err := newSerial()
-	if err != nil {
-		return nil, err
-	}
-	template := &x509.Certificate{
-		SerialNumber: serial,
+	var suffix [4]byte
+	_, _ = rand.Read(suffix[:])    // never fails
+	template := &x509.Certificate{ // CreateCertificate generates the serial number
 		// Each CA has its own name, because verifiers look for the issuer by name first.
-		Subject:   pkix.Name{CommonName: fmt.Sprintf("%s %s %x", name, now.UTC().Format(time.DateOnly), serial.Bytes()[:4])},
+		Subject:   pkix.Name{CommonName: fmt.Sprintf("%s %s %x", name, now.UTC().Format(time.DateOnly), suffix)},
 		NotBefore: now.Add(-skew), NotAfter: now.Add(lifetime),
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 		IsCA:     true, BasicConstraintsValid: true, MaxPathLenZero: true,
@@ -142,17 +138,12 @@ func (a *authority) issue(n names, t KeyType, now, notAfter time.Time, skew time
 	if err != nil {
 		return nil, err
 	}
-	serial, err := newSerial()
-	if err != nil {
-		return nil, err
-	}
 	if notAfter.After(a.cert.NotAfter) {
 		notAfter = a.cert.NotAfter
 	}
 	template := &x509.Certificate{
-		SerialNumber: serial,
-		Subject:      pkix.Name{CommonName: commonName(n.host())},
-		DNSNames:     n.dns, IPAddresses: n.ips,
+		Subject:  pkix.Name{CommonName: commonName(n.host())},
+		DNSNames: n.dns, IPAddresses: n.ips,
 		NotBefore: now.Add(-skew), NotAfter: notAfter,
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
@@ -170,16 +161,6 @@ func (a *authority) issue(n names, t KeyType, now, notAfter time.Time, skew time
 
 // commonName cuts a host name to the longest common name (RFC 5280, ub-common-name). Clients verify only the SANs.
 func commonName(host string) string { return host[:min(len(host), 64)] }
-
-// newSerial returns a random number of 127 bits. Its highest bit is set, so that the number is positive.
-func newSerial() (*big.Int, error) {
-	limit := new(big.Int).Lsh(big.NewInt(1), 126)
-	n, err := rand.Int(rand.Reader, limit)
-	if err != nil {
-		return nil, err
-	}
-	return n.Add(n, limit), nil
-}
 
 func encodeCertificate(c *x509.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
