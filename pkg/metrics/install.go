@@ -18,14 +18,7 @@ func Installation(reg prometheus.Registerer, name string, installer interface{ S
 	if reg == nil || installer == nil {
 		return errors.New("metrics: Installation needs a registry and an installer")
 	}
-	err := reg.Register(newInstallCollector(name, installer))
-	if already := (prometheus.AlreadyRegisteredError{}); errors.As(err, &already) {
-		return fmt.Errorf("metrics: the registry already has an installer named %q: give each installer its own name", name)
-	}
-	if err != nil {
-		return fmt.Errorf("metrics: cannot register the installer %q: %w", name, err)
-	}
-	return nil
+	return register(reg, newInstallCollector(name, installer), fmt.Sprintf("the installer %q", name), "give each installer its own name")
 }
 
 // installPhases lists the phases of an installation. A test compares it with the constants of

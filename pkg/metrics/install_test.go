@@ -52,7 +52,7 @@ func TestRegisteringAnInstallation(t *testing.T) {
 		{fmt.Sprint(metrics.Installation(nil, "a", installer)), "metrics: Installation needs a registry and an installer"},
 		{fmt.Sprint(metrics.Installation(reg, "a", nil)), "metrics: Installation needs a registry and an installer"},
 		{fmt.Sprint(metrics.Installation(reg, "a", installer), metrics.Installation(reg, "b", installer)), "<nil> <nil>"},
-		{fmt.Sprint(metrics.Installation(reg, "a", installer)), `metrics: the registry already has an installer named "a": give each installer its own name`},
+		{fmt.Sprint(metrics.Installation(reg, "a", installer)), `metrics: the registry already has the installer "a": give each installer its own name`},
 		{fmt.Sprint(metrics.Installation(reg, "\xff", installer)), `metrics: cannot register the installer "\xff": `},
 	} {
 		if len(row.got) < len(row.want) || row.got[:len(row.want)] != row.want {

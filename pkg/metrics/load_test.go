@@ -70,7 +70,7 @@ func TestRegisteringAServer(t *testing.T) {
 	}{
 		{"no registry", nil, idle, "needs a registry and the Load of a server"},
 		{"no server", prometheus.NewRegistry(), nil, "needs a registry and the Load of a server"},
-		{"the name is taken", twice, idle, `the registry already has a server named "hooks": give each server its own name`},
+		{"the name is taken", twice, idle, `the registry already has the server "hooks": give each server its own name`},
 		{"a metric is taken", taken, idle, `cannot register the server "hooks": `},
 	}
 	for _, row := range rows {

@@ -73,17 +73,26 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 		return nil, err
 	}
 	m := newMetrics(o)
-	err := reg.Register(collectors{m.calls, m.inFlight, m.duration, m.body, m.patch, m.patchChanges, m.handshakes})
-	if already := (prometheus.AlreadyRegisteredError{}); errors.As(err, &already) {
-		return nil, errors.New("metrics: the registry already has the metrics of calls: create one Metrics and use it for every server and hook")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("metrics: cannot register the metrics of calls: %w", err)
+	all := collectors{m.calls, m.inFlight, m.duration, m.body, m.patch, m.patchChanges, m.handshakes}
+	if err := register(reg, all, "the metrics of calls", "create one Metrics and use it for every server and hook"); err != nil {
+		return nil, err
 	}
 	for _, h := range o.Hooks {
 		m.of(h)
 	}
 	return m, nil
+}
+
+// register registers a collector. what names its metrics, and advice says what to do if the registry has them already.
+func register(reg prometheus.Registerer, c prometheus.Collector, what, advice string) error {
+	err := reg.Register(c)
+	if already := (prometheus.AlreadyRegisteredError{}); errors.As(err, &already) {
+		return fmt.Errorf("metrics: the registry already has %s: %s", what, advice)
+	}
+	if err != nil {
+		return fmt.Errorf("metrics: cannot register %s: %w", what, err)
+	}
+	return nil
 }
 
 // The labels of calls, in their order.

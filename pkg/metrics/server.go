@@ -19,14 +19,7 @@ func Server(reg prometheus.Registerer, name string, load func() webhook.Load) er
 	if reg == nil || load == nil {
 		return errors.New("metrics: Server needs a registry and the Load of a server")
 	}
-	err := reg.Register(newServerCollector(name, load))
-	if already := (prometheus.AlreadyRegisteredError{}); errors.As(err, &already) {
-		return fmt.Errorf("metrics: the registry already has a server named %q: give each server its own name", name)
-	}
-	if err != nil {
-		return fmt.Errorf("metrics: cannot register the server %q: %w", name, err)
-	}
-	return nil
+	return register(reg, newServerCollector(name, load), fmt.Sprintf("the server %q", name), "give each server its own name")
 }
 
 // A serverCollector reads the load of a server once for each scrape.

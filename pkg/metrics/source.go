@@ -19,14 +19,7 @@ func Source(reg prometheus.Registerer, name string, source certs.Source) error {
 	if reg == nil || source == nil {
 		return errors.New("metrics: Source needs a registry and a certificate source")
 	}
-	err := reg.Register(newSourceCollector(name, source))
-	if already := (prometheus.AlreadyRegisteredError{}); errors.As(err, &already) {
-		return fmt.Errorf("metrics: the registry already has a certificate source named %q: give each source its own name", name)
-	}
-	if err != nil {
-		return fmt.Errorf("metrics: cannot register the certificate source %q: %w", name, err)
-	}
-	return nil
+	return register(reg, newSourceCollector(name, source), fmt.Sprintf("the certificate source %q", name), "give each source its own name")
 }
 
 // A sourceCollector reads the status of a source once for each scrape.

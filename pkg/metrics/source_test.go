@@ -139,7 +139,7 @@ func TestRegisteringASource(t *testing.T) {
 	}{
 		{"no registry", nil, "serving", &fixed{}, "needs a registry and a certificate source"},
 		{"no source", prometheus.NewRegistry(), "serving", nil, "needs a registry and a certificate source"},
-		{"the name is taken", twice, "serving", &fixed{}, `the registry already has a certificate source named "serving": give each source its own name`},
+		{"the name is taken", twice, "serving", &fixed{}, `the registry already has the certificate source "serving": give each source its own name`},
 		{"a metric is taken", taken, "serving", &fixed{}, `cannot register the certificate source "serving": `},
 		{"a name that is not text", prometheus.NewRegistry(), "\xff", &fixed{}, `cannot register the certificate source "\xff": `},
 	}
