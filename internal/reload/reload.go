@@ -191,7 +191,10 @@ func (f *Files[T]) settled(ctx context.Context, pause time.Duration) ([][]byte, 
 		if err == nil && digest == f.digest || err != nil && sameText(err, f.Err()) {
 			return contents, digest, err // these contents were read before, and had settled
 		}
-		rest(ctx, pause)
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause): // at once without a pause
+		}
 		last, failed := digest, err != nil
 		contents, digest, err = f.read()
 		if failed && err != nil || !failed && err == nil && digest == last {
@@ -202,18 +205,6 @@ func (f *Files[T]) settled(ctx context.Context, pause time.Duration) ([][]byte, 
 		err = fmt.Errorf("%s: does not stay the same for %s: it may be half written", strings.Join(f.opts.Paths, ", "), pause)
 	}
 	return contents, digest, err
-}
-
-func rest(ctx context.Context, pause time.Duration) {
-	if pause <= 0 {
-		return
-	}
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }
 
 func sameText(a, b error) bool { return a != nil && b != nil && a.Error() == b.Error() }

@@ -153,12 +153,10 @@ func (s *Server) run(ctx context.Context, listener net.Listener, h *host, logger
 	start := time.Now()
 	s.gate.AnnounceStop()
 	logger.Info("the webhook server is about to stop", "delay", delay.String(), "callsInFlight", s.gate.Waiting())
-	pause := time.NewTimer(delay)
-	defer pause.Stop()
 	select {
 	case <-served:
 		logger.Error(serveErr, "the webhook server lost its listener while it was about to stop")
-	case <-pause.C:
+	case <-time.After(delay):
 	}
 	return s.drain(ctx, &drain, start, logger)
 }

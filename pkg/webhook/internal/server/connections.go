@@ -103,15 +103,12 @@ func (all *Connections) makeRoom(closed <-chan struct{}) {
 		if wait == 0 {
 			return
 		}
-		timer := time.NewTimer(wait)
 		select {
 		case <-all.changed:
-		case <-timer.C:
+		case <-time.After(wait):
 		case <-closed:
-			timer.Stop()
 			return
 		}
-		timer.Stop()
 	}
 }
 

@@ -66,16 +66,13 @@ func (d *Drain) await(ctx context.Context, maxOpen int) {
 		if d.Gate.Waiting() == 0 && open <= maxOpen {
 			return
 		}
-		again := time.NewTimer(wait)
 		select {
 		case <-d.Gate.answered:
 		case <-d.Connections.changed:
-		case <-again.C:
+		case <-time.After(wait):
 		case <-ctx.Done():
-			again.Stop()
 			return
 		}
-		again.Stop()
 	}
 }
 
