@@ -68,9 +68,9 @@ func Configurations(o ConfigurationOptions, hooks ...*Hook) (*admissionregistrat
 		c, err := o.clientConfig(h)
 		errs = append(errs, err)
 		if h.reg.Mutating {
-			mutating = append(mutating, h.reg.MutatingWebhook(c, o.selector(h)))
+			mutating = append(mutating, h.reg.AsMutating(c, o.selector(h)))
 		} else {
-			validating = append(validating, h.reg.ValidatingWebhook(c, o.selector(h)))
+			validating = append(validating, h.reg.AsValidating(c, o.selector(h)))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {

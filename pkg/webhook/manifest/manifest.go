@@ -9,7 +9,6 @@
 package manifest
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -17,6 +16,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/api/admissionregistration/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -79,25 +80,16 @@ func byURL(name string, c admissionregistrationv1.WebhookClientConfig) error {
 // nothing.
 func V1beta1(mutating *admissionregistrationv1.MutatingWebhookConfiguration, validating *admissionregistrationv1.ValidatingWebhookConfiguration) (
 	*v1beta1.MutatingWebhookConfiguration, *v1beta1.ValidatingWebhookConfiguration, error) {
-	mutating, validating = mutating.DeepCopy(), validating.DeepCopy() // the result shares memory with the copies
 	var errs []error
 	var oldMutating *v1beta1.MutatingWebhookConfiguration
 	if mutating != nil {
-		oldMutating = &v1beta1.MutatingWebhookConfiguration{ObjectMeta: mutating.ObjectMeta}
-		oldMutating.SetGroupVersionKind(v1beta1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"))
-		for _, w := range mutating.Webhooks {
-			errs = append(errs, noConditions(w.Name, w.MatchConditions))
-			oldMutating.Webhooks = append(oldMutating.Webhooks, mutatingWebhook(w))
-		}
+		oldMutating = &v1beta1.MutatingWebhookConfiguration{}
+		errs = append(errs, convert(mutating, oldMutating, mutatingKind))
 	}
 	var oldValidating *v1beta1.ValidatingWebhookConfiguration
 	if validating != nil {
-		oldValidating = &v1beta1.ValidatingWebhookConfiguration{ObjectMeta: validating.ObjectMeta}
-		oldValidating.SetGroupVersionKind(v1beta1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"))
-		for _, w := range validating.Webhooks {
-			errs = append(errs, noConditions(w.Name, w.MatchConditions))
-			oldValidating.Webhooks = append(oldValidating.Webhooks, validatingWebhook(w))
-		}
+		oldValidating = &v1beta1.ValidatingWebhookConfiguration{}
+		errs = append(errs, convert(validating, oldValidating, validatingKind))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, nil, err
@@ -105,71 +97,58 @@ func V1beta1(mutating *admissionregistrationv1.MutatingWebhookConfiguration, val
 	return oldMutating, oldValidating, nil
 }
 
-func noConditions(name string, conditions []admissionregistrationv1.MatchCondition) error {
-	if len(conditions) > 0 {
-		return fmt.Errorf("webhook %s has matchConditions: API servers that serve v1beta1 drop them, and would call the webhook too often", name)
+const mutatingKind, validatingKind = "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"
+
+// convert converts a configuration to the type of v1beta1. Both versions have the same JSON.
+func convert(configuration any, old runtime.Object, kind string) error {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(configuration)
+	if err != nil {
+		return err
 	}
-	return nil
+	var errs []error
+	webhooks, _ := content["webhooks"].([]any)
+	for _, entry := range webhooks {
+		webhook, _ := entry.(map[string]any)
+		if webhook["matchConditions"] != nil {
+			errs = append(errs, fmt.Errorf("webhook %s has matchConditions: API servers that serve v1beta1 drop them, and would call the webhook too often", webhook["name"]))
+		}
+		setDefaults(webhook, kind == mutatingKind)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	content["apiVersion"], content["kind"] = v1beta1.SchemeGroupVersion.String(), kind
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(content, old)
 }
 
-func mutatingWebhook(w admissionregistrationv1.MutatingWebhook) v1beta1.MutatingWebhook {
-	return v1beta1.MutatingWebhook{
-		Name:                    w.Name,
-		ClientConfig:            clientConfig(w.ClientConfig),
-		Rules:                   rules(w.Rules),
-		FailurePolicy:           as(w.FailurePolicy, v1beta1.Fail),
-		MatchPolicy:             as(w.MatchPolicy, v1beta1.Equivalent),
-		NamespaceSelector:       cmp.Or(w.NamespaceSelector, &metav1.LabelSelector{}),
-		ObjectSelector:          cmp.Or(w.ObjectSelector, &metav1.LabelSelector{}),
-		SideEffects:             as(w.SideEffects, v1beta1.SideEffectClassUnknown),
-		TimeoutSeconds:          cmp.Or(w.TimeoutSeconds, new(int32(10))),
-		AdmissionReviewVersions: reviewVersions(w.AdmissionReviewVersions),
-		ReinvocationPolicy:      as(w.ReinvocationPolicy, v1beta1.NeverReinvocationPolicy),
+// setDefaults sets the fields of a webhook that v1beta1 would give another default.
+func setDefaults(webhook map[string]any, mutating bool) {
+	setDefault(webhook, "failurePolicy", string(v1beta1.Fail))
+	setDefault(webhook, "matchPolicy", string(v1beta1.Equivalent))
+	setDefault(webhook, "namespaceSelector", map[string]any{})
+	setDefault(webhook, "objectSelector", map[string]any{})
+	setDefault(webhook, "sideEffects", string(v1beta1.SideEffectClassUnknown))
+	setDefault(webhook, "timeoutSeconds", int64(10))
+	if mutating {
+		setDefault(webhook, "reinvocationPolicy", string(v1beta1.NeverReinvocationPolicy))
+	}
+	if versions, _ := webhook["admissionReviewVersions"].([]any); len(versions) == 0 {
+		webhook["admissionReviewVersions"] = []any{"v1beta1"}
+	}
+	if service, set, _ := unstructured.NestedMap(webhook, "clientConfig", "service"); set {
+		setDefault(service, "port", int64(443))
+		_ = unstructured.SetNestedMap(webhook, service, "clientConfig", "service") // the parents exist
+	}
+	rules, _ := webhook["rules"].([]any)
+	for _, entry := range rules {
+		if rule, ok := entry.(map[string]any); ok {
+			setDefault(rule, "scope", string(v1beta1.AllScopes))
+		}
 	}
 }
 
-func validatingWebhook(w admissionregistrationv1.ValidatingWebhook) v1beta1.ValidatingWebhook {
-	return v1beta1.ValidatingWebhook{
-		Name:                    w.Name,
-		ClientConfig:            clientConfig(w.ClientConfig),
-		Rules:                   rules(w.Rules),
-		FailurePolicy:           as(w.FailurePolicy, v1beta1.Fail),
-		MatchPolicy:             as(w.MatchPolicy, v1beta1.Equivalent),
-		NamespaceSelector:       cmp.Or(w.NamespaceSelector, &metav1.LabelSelector{}),
-		ObjectSelector:          cmp.Or(w.ObjectSelector, &metav1.LabelSelector{}),
-		SideEffects:             as(w.SideEffects, v1beta1.SideEffectClassUnknown),
-		TimeoutSeconds:          cmp.Or(w.TimeoutSeconds, new(int32(10))),
-		AdmissionReviewVersions: reviewVersions(w.AdmissionReviewVersions),
+func setDefault(object map[string]any, field string, value any) {
+	if object[field] == nil {
+		object[field] = value
 	}
-}
-
-// as converts a pointer to a constant to the type of the other API version. For a nil pointer it
-// returns a pointer to the value otherwise.
-func as[To, From ~string](value *From, otherwise To) *To {
-	if value == nil {
-		return &otherwise
-	}
-	return new(To(*value))
-}
-
-func reviewVersions(versions []string) []string {
-	if len(versions) == 0 {
-		return []string{"v1beta1"}
-	}
-	return versions
-}
-
-func clientConfig(c admissionregistrationv1.WebhookClientConfig) v1beta1.WebhookClientConfig {
-	old := v1beta1.WebhookClientConfig{URL: c.URL, CABundle: c.CABundle}
-	if s := c.Service; s != nil {
-		old.Service = &v1beta1.ServiceReference{Namespace: s.Namespace, Name: s.Name, Path: s.Path, Port: cmp.Or(s.Port, new(int32(443)))}
-	}
-	return old
-}
-
-func rules(all []admissionregistrationv1.RuleWithOperations) []v1beta1.RuleWithOperations {
-	for i := range all {
-		all[i].Scope = cmp.Or(all[i].Scope, new(admissionregistrationv1.AllScopes))
-	}
-	return all
 }

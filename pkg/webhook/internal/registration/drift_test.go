@@ -16,12 +16,12 @@ func TestNoFieldOfARegistrationIsLost(t *testing.T) {
 	fill := randfill.NewWithSeed(1).NilChance(0).NumElements(1, 2)
 	var m admissionregistrationv1.MutatingWebhook
 	fill.Fill(&m)
-	if got := FromMutating(m).MutatingWebhook(m.ClientConfig, m.NamespaceSelector); !reflect.DeepEqual(got, m) {
+	if got := FromMutating(m).AsMutating(m.ClientConfig, m.NamespaceSelector); !reflect.DeepEqual(got, m) {
 		t.Errorf("\n got %+v\nwant %+v", got, m)
 	}
 	var v admissionregistrationv1.ValidatingWebhook
 	fill.Fill(&v)
-	if got := FromValidating(v).ValidatingWebhook(v.ClientConfig, v.NamespaceSelector); !reflect.DeepEqual(got, v) {
+	if got := FromValidating(v).AsValidating(v.ClientConfig, v.NamespaceSelector); !reflect.DeepEqual(got, v) {
 		t.Errorf("\n got %+v\nwant %+v", got, v)
 	}
 }

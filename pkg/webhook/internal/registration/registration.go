@@ -17,35 +17,19 @@ import (
 // 34 s that the API server gives to one request.
 const defaultTimeoutSeconds = 5
 
-// A Registration holds the common fields of MutatingWebhook and ValidatingWebhook, with defaults.
+// A Registration is a webhook's registration with defaults. That of a validating webhook is a MutatingWebhook without a
+// ReinvocationPolicy, because the two types have all other fields in common.
 type Registration struct {
-	Mutating                bool
-	Name                    string
-	ServedPath              *string // set by Hook.WithPath; replaces the path of ClientConfig
-	ClientConfig            admissionregistrationv1.WebhookClientConfig
-	Rules                   []admissionregistrationv1.RuleWithOperations
-	FailurePolicy           *admissionregistrationv1.FailurePolicyType
-	MatchPolicy             *admissionregistrationv1.MatchPolicyType
-	NamespaceSelector       *metav1.LabelSelector
-	ObjectSelector          *metav1.LabelSelector
-	SideEffects             *admissionregistrationv1.SideEffectClass
-	TimeoutSeconds          *int32
-	AdmissionReviewVersions []string
-	MatchConditions         []admissionregistrationv1.MatchCondition
-	ReinvocationPolicy      *admissionregistrationv1.ReinvocationPolicyType
+	admissionregistrationv1.MutatingWebhook
+	Mutating   bool
+	ServedPath *string // set by Hook.WithPath; replaces the path of ClientConfig
 }
 
 // FromMutating returns the registration of a mutating webhook.
 func FromMutating(w admissionregistrationv1.MutatingWebhook) *Registration {
-	w = *w.DeepCopy()
-	if w.ReinvocationPolicy == nil {
-		w.ReinvocationPolicy = ptr.To(admissionregistrationv1.NeverReinvocationPolicy)
-	}
-	r := &Registration{
-		Mutating: true, Name: w.Name, ClientConfig: w.ClientConfig, Rules: w.Rules, FailurePolicy: w.FailurePolicy,
-		MatchPolicy: w.MatchPolicy, NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector,
-		SideEffects: w.SideEffects, TimeoutSeconds: w.TimeoutSeconds, AdmissionReviewVersions: w.AdmissionReviewVersions,
-		MatchConditions: w.MatchConditions, ReinvocationPolicy: w.ReinvocationPolicy,
+	r := &Registration{Mutating: true, MutatingWebhook: *w.DeepCopy()}
+	if r.ReinvocationPolicy == nil {
+		r.ReinvocationPolicy = ptr.To(admissionregistrationv1.NeverReinvocationPolicy)
 	}
 	r.setDefaults()
 	return r
@@ -54,12 +38,12 @@ func FromMutating(w admissionregistrationv1.MutatingWebhook) *Registration {
 // FromValidating returns the registration of a validating webhook.
 func FromValidating(w admissionregistrationv1.ValidatingWebhook) *Registration {
 	w = *w.DeepCopy()
-	r := &Registration{
+	r := &Registration{MutatingWebhook: admissionregistrationv1.MutatingWebhook{
 		Name: w.Name, ClientConfig: w.ClientConfig, Rules: w.Rules, FailurePolicy: w.FailurePolicy,
 		MatchPolicy: w.MatchPolicy, NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector,
 		SideEffects: w.SideEffects, TimeoutSeconds: w.TimeoutSeconds, AdmissionReviewVersions: w.AdmissionReviewVersions,
 		MatchConditions: w.MatchConditions,
-	}
+	}}
 	r.setDefaults()
 	return r
 }
@@ -126,24 +110,19 @@ func (r *Registration) Path() string {
 	}
 }
 
-// MutatingWebhook returns a copy as the API type, with this clientConfig and namespaceSelector.
-func (r *Registration) MutatingWebhook(c admissionregistrationv1.WebhookClientConfig, namespaces *metav1.LabelSelector) admissionregistrationv1.MutatingWebhook {
-	w := admissionregistrationv1.MutatingWebhook{
-		Name: r.Name, ClientConfig: c, Rules: r.Rules, FailurePolicy: r.FailurePolicy, MatchPolicy: r.MatchPolicy,
-		NamespaceSelector: namespaces, ObjectSelector: r.ObjectSelector, SideEffects: r.SideEffects,
-		TimeoutSeconds: r.TimeoutSeconds, AdmissionReviewVersions: r.AdmissionReviewVersions,
-		ReinvocationPolicy: r.ReinvocationPolicy, MatchConditions: r.MatchConditions,
-	}
+// AsMutating returns a copy as the API type, with this clientConfig and namespaceSelector.
+func (r *Registration) AsMutating(c admissionregistrationv1.WebhookClientConfig, namespaces *metav1.LabelSelector) admissionregistrationv1.MutatingWebhook {
+	w := r.MutatingWebhook
+	w.ClientConfig, w.NamespaceSelector = c, namespaces
 	return *w.DeepCopy()
 }
 
-// ValidatingWebhook returns a copy as the API type, with this clientConfig and namespaceSelector.
-func (r *Registration) ValidatingWebhook(c admissionregistrationv1.WebhookClientConfig, namespaces *metav1.LabelSelector) admissionregistrationv1.ValidatingWebhook {
-	w := admissionregistrationv1.ValidatingWebhook{
-		Name: r.Name, ClientConfig: c, Rules: r.Rules, FailurePolicy: r.FailurePolicy, MatchPolicy: r.MatchPolicy,
-		NamespaceSelector: namespaces, ObjectSelector: r.ObjectSelector, SideEffects: r.SideEffects,
-		TimeoutSeconds: r.TimeoutSeconds, AdmissionReviewVersions: r.AdmissionReviewVersions,
-		MatchConditions: r.MatchConditions,
+// AsValidating returns a copy as the API type, with this clientConfig and namespaceSelector.
+func (r *Registration) AsValidating(c admissionregistrationv1.WebhookClientConfig, namespaces *metav1.LabelSelector) admissionregistrationv1.ValidatingWebhook {
+	w := r.AsMutating(c, namespaces)
+	return admissionregistrationv1.ValidatingWebhook{
+		Name: w.Name, ClientConfig: w.ClientConfig, Rules: w.Rules, FailurePolicy: w.FailurePolicy, MatchPolicy: w.MatchPolicy,
+		NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector, SideEffects: w.SideEffects,
+		TimeoutSeconds: w.TimeoutSeconds, AdmissionReviewVersions: w.AdmissionReviewVersions, MatchConditions: w.MatchConditions,
 	}
-	return *w.DeepCopy()
 }
