@@ -67,20 +67,14 @@ func (s *SelfManaged) logStatus() {
 }
 
 func (s *SelfManaged) nextStep(now time.Time) time.Time {
-	var next time.Time
-	sooner := func(t time.Time) {
-		if t.After(now) && (next.IsZero() || t.Before(next)) {
-			next = t
-		}
-	}
+	steps := []time.Time{s.seen.settlesAt(s.policy.settle)}
 	if s.state != nil {
-		sooner(s.policy.wake(s.state, now))
+		steps = append(steps, s.policy.steps(s.state)...)
 	}
-	sooner(s.seen.settlesAt(s.policy.settle))
 	if s.served.Load() != nil {
-		sooner(s.renew)
+		steps = append(steps, s.renew)
 	}
-	return next
+	return firstAfter(now, steps)
 }
 
 // logDifference is the least difference of clocks that is logged.

@@ -88,20 +88,23 @@ func (s *state) dropEnded(now time.Time) {
 	s.retired = slices.DeleteFunc(s.retired, func(r retired) bool { return !now.Before(r.until) })
 }
 
-// wake returns when the next step is due because of the time, or the zero time if none is.
-func (p policy) wake(s *state, now time.Time) time.Time {
-	var at time.Time
-	sooner := func(t time.Time) {
-		if t.After(now) && (at.IsZero() || t.Before(at)) {
-			at = t
-		}
-	}
+// steps returns the times at which steps are due.
+func (p policy) steps(s *state) []time.Time {
+	var all []time.Time
 	if s.signing != nil {
-		sooner(p.dueAt(s.signing))
-		sooner(s.signing.cert.NotAfter.Add(-p.skew))
+		all = append(all, p.dueAt(s.signing), s.signing.cert.NotAfter.Add(-p.skew))
 	}
 	for _, r := range s.retiring {
-		sooner(r.until)
+		all = append(all, r.until)
 	}
-	return at
+	return all
+}
+
+// firstAfter returns the first of the times that is after now, or the zero time if none is.
+func firstAfter(now time.Time, all []time.Time) time.Time {
+	later := slices.DeleteFunc(all, func(t time.Time) bool { return !t.After(now) })
+	if len(later) == 0 {
+		return time.Time{}
+	}
+	return slices.MinFunc(later, time.Time.Compare)
 }

@@ -139,13 +139,7 @@ func (s *state) clone() *state {
 // sort puts the CAs into a fixed order, so that equal states have equal bytes.
 func (s *state) sort() {
 	slices.SortFunc(s.retiring, func(a, b retiring) int {
-		if c := a.until.Compare(b.until); c != 0 {
-			return c
-		}
-		if c := bytes.Compare(a.cert.Raw, b.cert.Raw); c != 0 {
-			return c
-		}
-		return strings.Compare(a.target, b.target)
+		return cmp.Or(a.until.Compare(b.until), bytes.Compare(a.cert.Raw, b.cert.Raw), strings.Compare(a.target, b.target))
 	})
 	slices.SortFunc(s.retired, func(a, b retired) int { return cmp.Or(strings.Compare(a.id, b.id), a.until.Compare(b.until)) })
 }

@@ -19,9 +19,6 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// defaultFieldManager owns the caBundles, unless an option says otherwise.
-const defaultFieldManager = "admitkit-certs"
-
 // requestTimeout limits each request except watches.
 const requestTimeout = 10 * time.Second
 
@@ -41,17 +38,8 @@ type Client struct {
 func (k *Client) Ahead() time.Duration { return time.Duration(k.clockAhead.Load()) }
 
 // New returns a client for the Secret of this name in the cluster of config, which it copies. clock
-// returns the time of this machine.
+// returns the time of this machine. fieldManager owns the caBundles.
 func New(config *rest.Config, clock func() time.Time, namespace, secretName, fieldManager string) (*Client, error) {
-	if config == nil {
-		return nil, errors.New("no configuration of a client: take that of rest.InClusterConfig")
-	}
-	if namespace == "" || secretName == "" {
-		return nil, fmt.Errorf("the Secret of the CA needs a namespace and a name, got %q and %q", namespace, secretName)
-	}
-	if fieldManager == "" {
-		fieldManager = defaultFieldManager
-	}
 	config = rest.CopyConfig(config)
 	config.Timeout = 0 // would end watches; other requests have requestTimeout
 	if config.QPS == 0 {

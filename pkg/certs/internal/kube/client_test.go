@@ -19,6 +19,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/certs/internal/kubetest"
 )
 
+// testManager is the field manager of the clients in tests.
+const testManager = "admitkit-certs"
+
 // A testCluster is a real API server that tests share.
 type testCluster struct{ *kubetest.Cluster }
 
@@ -54,7 +57,7 @@ func (c testCluster) cluster(t *testing.T) *Client {
 
 func newTestCluster(t *testing.T, config *rest.Config, namespace, name string) *Client {
 	t.Helper()
-	k, err := New(config, time.Now, namespace, name, "")
+	k, err := New(config, time.Now, namespace, name, testManager)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,23 +106,10 @@ func testContext(t *testing.T) (context.Context, *kubetest.LogLines) {
 func encoded(bundle string) string { return base64.StdEncoding.EncodeToString([]byte(bundle)) }
 
 func TestNew(t *testing.T) {
-	rows := []struct {
-		why, namespace, name, want string
-		config                     *rest.Config
-	}{
-		{"no config", "ns", "ca", "no configuration", nil},
-		{"no namespace", "", "ca", `got "" and "ca"`, &rest.Config{}},
-		{"no name", "ns", "", `got "ns" and ""`, &rest.Config{}},
-		{"a config that cannot be used", "ns", "ca", "cannot make a client", &rest.Config{Host: "https://a b"}},
-	}
-	for _, row := range rows {
-		t.Run(row.why, func(t *testing.T) {
-			_, err := New(row.config, time.Now, row.namespace, row.name, "")
-			wantError(t, err, nil, row.want)
-		})
-	}
+	_, err := New(&rest.Config{Host: "https://a b"}, time.Now, "ns", "ca", testManager)
+	wantError(t, err, nil, "cannot make a client")
 	config := &rest.Config{Host: "https://127.0.0.1:1", Timeout: 5}
-	if _, err := New(config, time.Now, "ns", "ca", ""); err != nil {
+	if _, err := New(config, time.Now, "ns", "ca", testManager); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(config, &rest.Config{Host: "https://127.0.0.1:1", Timeout: 5}); diff != "" {

@@ -31,7 +31,7 @@ func TestClockAhead(t *testing.T) {
 func testClock(t *testing.T, c testCluster) {
 	namespace := c.Namespace(t)
 	for _, ahead := range []time.Duration{0, 123 * time.Minute, -123 * time.Minute} {
-		k, err := New(c.Config, func() time.Time { return time.Now().Add(ahead) }, namespace, "ca", "")
+		k, err := New(c.Config, func() time.Time { return time.Now().Add(ahead) }, namespace, "ca", testManager)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ func TestOwnedWebhooks(t *testing.T) {
 	const bundle = `{"f:clientConfig":{"f:caBundle":{}}}`
 	entry := func(fields string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{
-			Manager: defaultFieldManager, Operation: metav1.ManagedFieldsOperationApply,
+			Manager: testManager, Operation: metav1.ManagedFieldsOperationApply,
 			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
 		}
 	}
@@ -33,7 +33,7 @@ func TestOwnedWebhooks(t *testing.T) {
 		{"another operation", update, map[string]bool{}},
 		{"no fields", empty, map[string]bool{}},
 	}
-	k := &Client{fieldManager: defaultFieldManager}
+	k := &Client{fieldManager: testManager}
 	for _, row := range rows {
 		t.Run(row.why, func(t *testing.T) {
 			object := &unstructured.Unstructured{Object: map[string]any{}}

@@ -31,20 +31,13 @@ var bundlePaths = map[string][]string{
 	APIService:               {"spec", "caBundle"},
 }
 
-func objectOf(t Target) (objectRef, error) {
-	resource, known := targetResources[t.Kind]
-	if !known || t.Name == "" {
-		return objectRef{}, fmt.Errorf("target %q of kind %q: want a name, and one of the kinds that package certs has constants for", t.Name, t.Kind)
-	}
-	return objectRef{kind: t.Kind, name: t.Name, resource: resource}, nil
+func objectOf(t Target) objectRef {
+	return objectRef{kind: t.Kind, name: t.Name, resource: targetResources[t.Kind]}
 }
 
 // ReadTarget returns the caBundles of a target, with its version and owned fields, on which writes depend.
 func (k *Client) ReadTarget(ctx context.Context, t Target) (TargetState, error) {
-	p, err := objectOf(t)
-	if err != nil {
-		return TargetState{}, err
-	}
+	p := objectOf(t)
 	ctx, cancel := k.request(ctx)
 	defer cancel()
 	object, err := k.on(p).Get(ctx, t.Name, metav1.GetOptions{})
@@ -167,16 +160,13 @@ func bundleAt(object map[string]any, path ...string) ([]byte, error) {
 // WriteTarget applies only the caBundles. The apply has the resourceVersion of the state, so it
 // fails if the object has changed, and its uid, so it does not create an object.
 func (k *Client) WriteTarget(ctx context.Context, t Target, state TargetState, bundle []byte) error {
-	p, err := objectOf(t)
-	if err != nil {
-		return err
-	}
 	if len(state.Entries) == 0 {
 		return nil
 	}
+	p := objectOf(t)
 	ctx, cancel := k.request(ctx)
 	defer cancel()
-	_, err = k.on(p).Apply(ctx, t.Name, applyConfiguration(t, p, state, bundle), metav1.ApplyOptions{FieldManager: k.fieldManager, Force: true})
+	_, err := k.on(p).Apply(ctx, t.Name, applyConfiguration(t, p, state, bundle), metav1.ApplyOptions{FieldManager: k.fieldManager, Force: true})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return fmt.Errorf("%s: %w", p, ErrConflict)
 	}

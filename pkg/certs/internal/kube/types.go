@@ -34,7 +34,7 @@ const (
 	APIService                     = "APIService"
 )
 
-// A Target names an object with caBundle fields.
+// A Target names an object with caBundle fields. Kind is one of the constants, and Name is not empty.
 type Target struct {
 	Kind, Name string
 	// Webhooks limits a webhook configuration to the webhooks of these names; empty means all.

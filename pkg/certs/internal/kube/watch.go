@@ -19,9 +19,7 @@ import (
 func (k *Client) Watch(ctx context.Context, targets []Target, changed func()) {
 	places := []objectRef{k.secret()}
 	for _, t := range targets {
-		if p, err := objectOf(t); err == nil { // otherwise ReadTarget has returned the error
-			places = append(places, p)
-		}
+		places = append(places, objectOf(t))
 	}
 	var watchers sync.WaitGroup
 	for _, p := range places {
