@@ -20,6 +20,15 @@ type Installer struct {
 	hooks []*webhook.Hook
 }
 
+// An installation is what the parts of an Installer share: what to install, and in which cluster.
+type installation struct {
+	o       Options
+	wanted  []wanted // one per sort
+	cluster cluster
+	logger  logr.Logger
+	status  progress
+}
+
 // New returns an installer of the hooks. It sends no request. The error lists everything that is wrong with the options
 // and the hooks.
 func New(o Options, hooks ...*webhook.Hook) (*Installer, error) {

@@ -5,7 +5,6 @@ package install
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -26,28 +25,19 @@ type live struct {
 	deleting        bool // deleted, but still has finalizers
 	finalizers      []string
 	entries         []map[string]any // its webhooks, in order
-	failClosed      map[string]bool  // names of the webhooks with failurePolicy Fail
-	servers         map[string]string
-	bundles         map[string]string
-	own             map[string]bool // names of the webhooks that this package applied
+	own             map[string]bool  // names of the webhooks that this package applied
 }
 
 // readLive parses a stored configuration. nil means that there is none.
 func readLive(object *unstructured.Unstructured) live {
-	l := live{failClosed: map[string]bool{}, servers: map[string]string{}, bundles: map[string]string{}, own: map[string]bool{}}
 	if object == nil {
-		return l
+		return live{}
 	}
-	l.uid, l.resourceVersion = object.GetUID(), object.GetResourceVersion()
+	l := live{uid: object.GetUID(), resourceVersion: object.GetResourceVersion(), entries: webhooks(object)}
 	// A revision that is not a number was written by another program and is ignored.
 	l.owner = object.GetAnnotations()[ownerAnnotation]
 	l.revision, _ = strconv.ParseInt(object.GetAnnotations()[revisionAnnotation], 10, 64)
 	l.deleting, l.finalizers = object.GetDeletionTimestamp() != nil, object.GetFinalizers()
-	l.entries = webhooks(object)
-	for _, entry := range l.entries {
-		name := nameOf(entry)
-		l.failClosed[name], l.servers[name], l.bundles[name] = failsClosed(entry), serverOf(entry), bundleOf(entry)
-	}
 	for _, managed := range object.GetManagedFields() {
 		if managed.Manager == fieldManager && managed.Operation == metav1.ManagedFieldsOperationApply && managed.FieldsV1 != nil {
 			l.own = webhooksIn(managed.FieldsV1.GetRawBytes())
@@ -76,15 +66,23 @@ func webhooksIn(fields []byte) map[string]bool {
 	return names
 }
 
-// has reports whether there is a webhook of this name.
-func (l live) has(name string) bool {
-	return slices.ContainsFunc(l.entries, func(entry map[string]any) bool { return nameOf(entry) == name })
+// entry returns the webhook of this name, or nil.
+func (l live) entry(name string) map[string]any {
+	for _, entry := range l.entries {
+		if nameOf(entry) == name {
+			return entry
+		}
+	}
+	return nil
 }
+
+// has reports whether there is a webhook of this name.
+func (l live) has(name string) bool { return l.entry(name) != nil }
 
 // holds reports whether a webhook has Fail already, at the same server. At another server it counts as new.
 func (l live) holds(entry map[string]any) bool {
-	name := nameOf(entry)
-	return l.failClosed[name] && l.servers[name] == serverOf(entry)
+	stored := l.entry(nameOf(entry))
+	return failsClosed(stored) && serverOf(stored) == serverOf(entry)
 }
 
 // kept names the finalizers that keep a deleted configuration.

@@ -148,8 +148,8 @@ func TestOlderProgramPausesDuringRollout(t *testing.T) {
 		}
 		c.status, c.answer = deployed(t, "one", true), nil
 		c.mu.Unlock()
-		if err := <-ended; err != nil || !readLive(c.stored[validating]).failClosed["one.example.com"] {
-			t.Errorf("%v, %v", err, readLive(c.stored[validating]).failClosed)
+		if err := <-ended; err != nil || !failsClosed(readLive(c.stored[validating]).entry("one.example.com")) {
+			t.Errorf("%v, %v", err, readLive(c.stored[validating]).entries)
 		}
 	})
 }

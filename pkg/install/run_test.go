@@ -24,8 +24,8 @@ func TestRunTriesAgain(t *testing.T) {
 		if took := time.Since(start); took < 91*time.Second || took > 95*time.Second {
 			t.Errorf("took %s", took)
 		}
-		if l := readLive(c.stored[validating]); !l.failClosed["one.example.com"] {
-			t.Errorf("policies %v", l.failClosed)
+		if l := readLive(c.stored[validating]); !failsClosed(l.entry("one.example.com")) {
+			t.Errorf("webhooks %v", l.entries)
 		}
 	})
 }
@@ -102,8 +102,8 @@ func TestApplyKeepsPromotedWebhooksClosed(t *testing.T) {
 		if err := i.Apply(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if l := readLive(c.stored[validating]); !l.failClosed["one.example.com"] {
-			t.Errorf("policies %v", l.failClosed)
+		if l := readLive(c.stored[validating]); !failsClosed(l.entry("one.example.com")) {
+			t.Errorf("webhooks %v", l.entries)
 		}
 	})
 }

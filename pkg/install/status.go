@@ -55,10 +55,7 @@ func (p *progress) enters(to Phase) {
 // begins records an attempt to install. A repeated attempt keeps the phase until it finds that a webhook is
 // missing.
 func (p *progress) begins() {
-	p.mu.Lock()
-	at := p.now.Phase
-	p.mu.Unlock()
-	if at != FailingOpen && at != Installed {
+	if at := p.current().Phase; at != FailingOpen && at != Installed {
 		p.enters(Installing)
 	}
 }

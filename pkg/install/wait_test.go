@@ -180,8 +180,8 @@ func TestPromoteWaitsForTheDeployment(t *testing.T) {
 		if err := i.Promote(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if c.applies != 2 || !readLive(c.stored[validating]).failClosed["one.example.com"] {
-			t.Errorf("%d applies, policies %v", c.applies, readLive(c.stored[validating]).failClosed)
+		if c.applies != 2 || !failsClosed(readLive(c.stored[validating]).entry("one.example.com")) {
+			t.Errorf("%d applies, policies %v", c.applies, readLive(c.stored[validating]).entries)
 		}
 	})
 }

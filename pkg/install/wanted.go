@@ -164,7 +164,8 @@ func (l live) obsolete(w wanted) []int {
 // server, because the injector has not reached them yet.
 func (l live) untrusted(w wanted) []string {
 	marker := markerName(w.name)
-	if l.bundles[marker] == "" { // trusted without a caBundle
+	trusted := bundleOf(l.entry(marker))
+	if trusted == "" { // trusted without a caBundle
 		return nil
 	}
 	var server string
@@ -173,7 +174,7 @@ func (l live) untrusted(w wanted) []string {
 		switch name := nameOf(entry); {
 		case name == marker:
 			server = serverOf(entry)
-		case failsClosed(entry) && bundleOf(entry) == "" && l.bundles[name] != l.bundles[marker] && serverOf(entry) == server:
+		case failsClosed(entry) && bundleOf(entry) == "" && bundleOf(l.entry(name)) != trusted && serverOf(entry) == server:
 			names = append(names, name)
 		}
 	}

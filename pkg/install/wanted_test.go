@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -47,12 +46,20 @@ func stagesOf(t *testing.T, object *unstructured.Unstructured, w wanted) []stage
 	return at
 }
 
+// storedEntry returns a webhook of a stored configuration at a Service in the namespace ns.
+func storedEntry(name, failurePolicy, service string) map[string]any {
+	return map[string]any{
+		"name": name, "failurePolicy": failurePolicy,
+		"clientConfig": map[string]any{"service": map[string]any{"namespace": "ns", "name": service, "port": int64(443)}},
+	}
+}
+
 func TestStages(t *testing.T) {
 	i, _ := newFake(t, options(), denying("one.example.com"), labelling("two.example.com"))
 	other, _ := newFake(t, options(), denying("one.example.com"), denying("more.example.com"), labelling("two.example.com"))
 	w, next := i.wanted[1], other.wanted[1]
-	closed := live{failClosed: map[string]bool{"one.example.com": true}, servers: map[string]string{"one.example.com": "ns/hooks:443"}}
-	moved := live{failClosed: closed.failClosed, servers: map[string]string{"one.example.com": "ns/others:443"}}
+	closed := live{entries: []map[string]any{storedEntry("one.example.com", "Fail", "hooks")}}
+	moved := live{entries: []map[string]any{storedEntry("one.example.com", "Fail", "others")}}
 	rows := []struct {
 		why    string
 		object *unstructured.Unstructured
@@ -103,31 +110,32 @@ func TestOpeningProperties(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	for range 300 {
 		var hooks []*webhook.Hook
-		found, held := live{failClosed: map[string]bool{}, servers: map[string]string{}}, map[string]bool{}
+		found, held := live{}, map[string]bool{}
 		for n := range 1 + random.IntN(5) {
 			name := fmt.Sprintf("n%d.example.com", n)
 			hooks = append(hooks, denying(name))
 			if random.IntN(2) == 0 {
-				found.failClosed[name] = random.IntN(2) == 0
-				found.servers[name] = []string{"ns/hooks:443", "laptop.example.com:9443"}[random.IntN(2)]
-				held[name] = found.failClosed[name] && found.servers[name] == "ns/hooks:443"
+				entry := storedEntry(name, []string{"Fail", "Ignore"}[random.IntN(2)], "hooks")
+				if random.IntN(2) == 0 {
+					entry["clientConfig"] = map[string]any{"url": "https://laptop.example.com:9443"}
+				}
+				found.entries = append(found.entries, entry)
+				held[name] = failsClosed(entry) && serverOf(entry) == "ns/hooks:443"
 			}
 		}
 		i, _ := newFake(t, options(), hooks...)
 		w := i.wanted[1]
 		open, closed := readLive(w.at(found, opening)), readLive(w.at(found, closing))
-		for name, fails := range open.failClosed {
-			if name != markerName("hooks") && fails != held[name] {
-				t.Fatalf("seed %d: opened, %s fails closed: %v, before: %v at %v", seed, name, fails, found.failClosed, found.servers)
+		for _, entry := range open.entries {
+			if name := nameOf(entry); name != markerName("hooks") && failsClosed(entry) != held[name] {
+				t.Fatalf("seed %d: opened, %s fails closed: %v, before: %v", seed, name, failsClosed(entry), found.entries)
 			}
 		}
-		for name, fails := range closed.failClosed {
-			if !fails {
-				t.Fatalf("seed %d: closed, %s is open", seed, name)
+		again := readLive(w.at(closed, opening))
+		for _, entry := range slices.Concat(closed.entries, again.entries) {
+			if !failsClosed(entry) {
+				t.Fatalf("seed %d: closed or applied again, %s is open", seed, nameOf(entry))
 			}
-		}
-		if again := readLive(w.at(closed, opening)); !maps.Equal(again.failClosed, closed.failClosed) {
-			t.Fatalf("seed %d: applied again, it opens", seed)
 		}
 	}
 }
@@ -161,7 +169,7 @@ func TestReadLive(t *testing.T) {
 		{Manager: "helm", Operation: metav1.ManagedFieldsOperationApply, FieldsV1: fields(`{"f:webhooks":{"k:{\"name\":\"c.example.com\"}":{}}}`)},
 	})
 	l := readLive(object)
-	if l.revision != 12 || l.resourceVersion != "5" || !l.failClosed["a.example.com"] || l.failClosed["b.example.com"] || l.bundles["a.example.com"] != "eA==" {
+	if l.revision != 12 || l.resourceVersion != "5" || !failsClosed(l.entry("a.example.com")) || failsClosed(l.entry("b.example.com")) || bundleOf(l.entry("a.example.com")) != "eA==" {
 		t.Errorf("got %+v", l)
 	}
 	i, _ := newFake(t, options(), denying("b.example.com"))
@@ -200,7 +208,11 @@ func TestUntrusted(t *testing.T) {
 		{"all", map[string]string{"old.example.com": "eA==", "new.example.com": "eA==", marker: "eA=="}, nil},
 	}
 	for _, row := range rows {
-		if got := (live{bundles: row.bundles}).untrusted(w); !slices.Equal(got, row.want) {
+		var stored live
+		for name, bundle := range row.bundles {
+			stored.entries = append(stored.entries, map[string]any{"name": name, "clientConfig": map[string]any{"caBundle": bundle}})
+		}
+		if got := stored.untrusted(w); !slices.Equal(got, row.want) {
 			t.Errorf("%s: %v, want %v", row.why, got, row.want)
 		}
 	}
