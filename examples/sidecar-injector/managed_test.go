@@ -60,7 +60,7 @@ func TestTwoReplicasManageThemselves(t *testing.T) {
 		t.Error("the Pod has no proxy")
 	}
 
-	if log := uninstall(t, kubeconfig); !strings.Contains(log, "the webhooks are taken away, and the API server calls none of them") {
+	if log := uninstall(t, kubeconfig); !strings.Contains(log, "the webhooks are removed, and the API server calls none of them") {
 		t.Errorf("the log is %s", log)
 	}
 	if injected(t) {
@@ -72,7 +72,7 @@ func TestTwoReplicasManageThemselves(t *testing.T) {
 	stopOther()
 	stopReplica()
 	// Uninstall again, when no replica serves the hooks.
-	if log := uninstall(t, kubeconfig); !strings.Contains(log, "there are no webhooks to take away") || strings.Contains(log, "are taken away,") {
+	if log := uninstall(t, kubeconfig); !strings.Contains(log, "there are no webhooks to remove") || strings.Contains(log, "are removed,") {
 		t.Errorf("the log is %s", log)
 	}
 }

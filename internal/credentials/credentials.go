@@ -58,7 +58,7 @@ func CheckPair(user, password string) error {
 	case user[0] == '#' || strings.HasPrefix(user, "\ufeff"):
 		return errors.New("begins with # or a byte order mark")
 	case hashed(password):
-		return errors.New("has a hash, as htpasswd writes it: want the password itself")
+		return errors.New("contains a hash, as htpasswd writes it: want the password itself")
 	}
 	return checkLength(len(pair))
 }

@@ -54,8 +54,8 @@ func TestCheckPair(t *testing.T) {
 		{"a", "b\u00a0"}:                     "begins or ends with a space",
 		{"#a", "b"}:                          "begins with #",
 		{"\ufeffa", "b"}:                     "begins with # or a byte order mark",
-		{"a", "$2y$05$x"}:                    "has a hash",
-		{"a", "{SHA}x"}:                      "has a hash",
+		{"a", "$2y$05$x"}:                    "contains a hash",
+		{"a", "{SHA}x"}:                      "contains a hash",
 	} {
 		check(t, strings.Join(pair[:], ":"), CheckPair(pair[0], pair[1]), want)
 	}

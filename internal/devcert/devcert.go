@@ -36,7 +36,7 @@ func NewCA() (*CA, error) {
 	template.KeyUsage = x509.KeyUsageCertSign
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
-		return nil, fmt.Errorf("cannot make the CA: %w", err)
+		return nil, fmt.Errorf("cannot create the CA: %w", err)
 	}
 	cert, err := x509.ParseCertificate(der)
 	if err != nil {
@@ -60,7 +60,7 @@ func (ca *CA) Serving(hosts ...string) (*tls.Config, error) {
 	}
 	der, key, err := ca.sign(template)
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a serving certificate: %w", err)
+		return nil, fmt.Errorf("cannot create a serving certificate: %w", err)
 	}
 	return &tls.Config{
 		MinVersion:   tls.VersionTLS12,
@@ -76,7 +76,7 @@ func (ca *CA) Client(commonName string, organizations ...string) (cert, key []by
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	der, private, err := ca.sign(template)
 	if err != nil {
-		return nil, nil, fmt.Errorf("cannot make a client certificate: %w", err)
+		return nil, nil, fmt.Errorf("cannot create a client certificate: %w", err)
 	}
 	keyDER, err := x509.MarshalPKCS8PrivateKey(private)
 	if err != nil {

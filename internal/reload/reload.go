@@ -202,7 +202,7 @@ func (f *Files[T]) settled(ctx context.Context, pause time.Duration) ([][]byte, 
 		}
 	}
 	if err == nil && pause > 0 {
-		err = fmt.Errorf("%s: does not stay the same for %s: it may be half written", strings.Join(f.opts.Paths, ", "), pause)
+		err = fmt.Errorf("%s: did not stay unchanged for %s: it may be half written", strings.Join(f.opts.Paths, ", "), pause)
 	}
 	return contents, digest, err
 }

@@ -88,7 +88,7 @@ func TestFileThatKeepsChangingIsNotReloaded(t *testing.T) {
 		f.want(t, "4+two", 1, "")
 		for range 2 {
 			_ = f.Reload(t.Context())
-			f.want(t, "4+two", 1, f.a+", "+f.b+": does not stay the same for 250ms: it may be half written")
+			f.want(t, "4+two", 1, f.a+", "+f.b+": did not stay unchanged for 250ms: it may be half written")
 		}
 		f.readFile = func(path string, most int64) ([]byte, error) { return []byte("rest"), nil }
 		if err := f.Reload(t.Context()); err != nil {

@@ -138,7 +138,7 @@ func testAnotherInstallation(t *testing.T, c *kubetest.Cluster) {
 			return nil
 		}, func(err error) bool { return err == nil })
 	}
-	reason := "ValidatingWebhookConfiguration " + target.Name + ` belongs to another installation, so its caBundle is left alone: example.com/owner is "theirs" there, and this is "ours"`
+	reason := "ValidatingWebhookConfiguration " + target.Name + ` belongs to another installation, so its caBundle is not changed: its annotation example.com/owner is "theirs", and this installation's is "ours"`
 	until("it says why it is not ready", func() bool {
 		s := source.Status()
 		return s.NotReady != nil && s.NotReady.Error() == reason && s.Err != nil && strings.Contains(s.Err.Error(), reason)

@@ -208,11 +208,11 @@ func (f *files) Status() Status {
 	}
 	if candidate, _ := f.pair.Get(); errs[0] == nil && !sameChain(candidate, served) {
 		if found := ca.judge(candidate, now); !found.Trusted { // else it is about to be served
-			errs = append(errs, fmt.Errorf("%s: %w; an earlier certificate is served instead, which ends at %s", f.certFile, found.Err, inUTC(st.NotAfter)))
+			errs = append(errs, fmt.Errorf("%s: %w; an earlier certificate is served instead, which expires at %s", f.certFile, found.Err, inUTC(st.NotAfter)))
 		}
 	}
 	if st.Err != nil {
-		errs = append(errs, fmt.Errorf("what is served from %s: %w", f.certFile, st.Err))
+		errs = append(errs, fmt.Errorf("the certificate served from %s: %w", f.certFile, st.Err))
 	}
 	st.Err = errors.Join(errs...)
 	return st

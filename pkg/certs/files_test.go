@@ -40,19 +40,19 @@ func TestFiles(t *testing.T) {
 			{"nothing happens", func() {}, one, ""},
 			{"the certificate is renewed, the key not yet", func() { m.write("tls.crt", two.cert) }, one, "do not match"},
 			{"the key follows", func() { m.write("tls.key", two.key) }, two, ""},
-			{"the key is gone", func() { os.Remove(m.path("tls.key")) }, two, "tls.key: no such file"},
-			{"all is gone", func() { os.RemoveAll(m.dir) }, two, "tls.crt: no such file"},
-			{"it is back, emptied", func() { _ = os.Mkdir(m.dir, 0o700); m.put(testPair{}) }, two, "tls.crt is empty"},
+			{"the key is removed", func() { os.Remove(m.path("tls.key")) }, two, "tls.key: no such file"},
+			{"all files are removed", func() { os.RemoveAll(m.dir) }, two, "tls.crt: no such file"},
+			{"the files are back, but empty", func() { _ = os.Mkdir(m.dir, 0o700); m.put(testPair{}) }, two, "tls.crt is empty"},
 			{"without a key", func() { m.write("tls.crt", two.cert) }, two, "tls.key is empty"},
 			{"with garbage", func() { m.write("tls.key", []byte("garbage")) }, two, "failed to find any PEM data in key input"},
 			{"half written", func() { m.write("tls.crt", two.cert[:len(two.cert)/2]) }, two, "failed to find any PEM data in certificate input"},
 			{"whole again", func() { m.put(two) }, two, ""},
 			{"an older but valid one is a deliberate change", func() { m.put(one) }, one, ""},
 			{"an expired one", func() { m.put(old) }, one, "the certificate expired at"},
-			{"one of the future", func() { m.put(late) }, one, "not valid before"},
-			{"the future comes", func() { <-time.After(6 * time.Hour) }, late, ""},
+			{"one that is not valid yet", func() { m.put(late) }, one, "not valid before"},
+			{"it becomes valid", func() { <-time.After(6 * time.Hour) }, late, ""},
 			{"garbage in place of the certificate", func() { m.write("tls.crt", []byte("-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n")) }, late, "x509: "},
-			{"put right in the end", func() { m.put(two) }, two, ""},
+			{"corrected in the end", func() { m.put(two) }, two, ""},
 			{"with more around it", func() { m.write("tls.crt", slices.Concat([]byte("# comment\n"), two.cert, one.ca)) }, two, ""},
 		}
 		for _, step := range steps {
@@ -82,7 +82,7 @@ func TestFiles(t *testing.T) {
 	})
 }
 
-func TestFilesRunOut(t *testing.T) {
+func TestFilesExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMount(t)
 		one := newPair(t, 0, 10*time.Hour)

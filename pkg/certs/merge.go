@@ -103,7 +103,7 @@ func (p policy) adopt(s *state, targets []observation, now time.Time) (*state, [
 			size += len(c.Raw)
 		}
 		if len(found)+len(otherSourceCAs) > 0 && (number > maxForeign || size > maxForeignBytes) {
-			t.err = fmt.Errorf("%s: its caBundle has %d certificates of others, more than the source can keep: remove those that are no longer needed", t.target, len(found)+len(otherSourceCAs))
+			t.err = fmt.Errorf("%s: its caBundle has %d certificates from other sources, more than this source can keep: remove those that are no longer needed", t.target, len(found)+len(otherSourceCAs))
 			continue
 		}
 		adopted.retiring, all = append(adopted.retiring, found...), append(all, found...)

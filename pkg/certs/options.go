@@ -171,7 +171,7 @@ func (o Options) checkUnits() error {
 		{"Interval", o.Interval, time.Millisecond, "10*time.Second"},
 	} {
 		if d.value > 0 && d.value < d.least {
-			errs = append(errs, fmt.Errorf("%s is %s, want %s or more: a number without a unit counts nanoseconds, write %s", d.name, d.value, d.least, d.example))
+			errs = append(errs, fmt.Errorf("%s is %s, want %s or more: a number without a unit means nanoseconds, write %s", d.name, d.value, d.least, d.example))
 		}
 	}
 	return errors.Join(errs...)

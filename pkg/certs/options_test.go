@@ -64,7 +64,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		{func(o *Options) { o.Targets = []Target{webhooks, webhooks} }, "twice"},
 		{func(o *Options) { o.Targets = []Target{{Kind: APIService, Name: "a", Webhooks: []string{"b"}}} }, "Webhooks is for"},
 		{func(o *Options) { o.CALifetime = -1 }, "CALifetime"},
-		{func(o *Options) { o.LeafLifetime = 1 }, "LeafLifetime is 1ns, want 1s or more: a number without a unit counts nanoseconds, write 7*24*time.Hour"},
+		{func(o *Options) { o.LeafLifetime = 1 }, "LeafLifetime is 1ns, want 1s or more: a number without a unit means nanoseconds, write 7*24*time.Hour"},
 		{func(o *Options) { o.CALifetime = 365 }, "CALifetime is 365ns"},
 		{func(o *Options) { o.Settle = 60 }, "Settle is 60ns, want 1ms or more"},
 		{func(o *Options) { o.CALifetime, o.LeafLifetime = time.Hour, time.Hour }, "too short"},

@@ -28,8 +28,8 @@ func TestOtherSourceCAs(t *testing.T) {
 	}{
 		{"one like ours", 0, 365 * day, true},
 		{"a longer one", -300 * day, 700 * day, true},
-		{"one that would be trusted by name for long", 0, 3650 * day, false},
-		{"one that would be later", 300 * day, 365 * day, false},
+		{"one that its name alone would make trusted for long", 0, 3650 * day, false},
+		{"one that begins later", 300 * day, 365 * day, false},
 	}
 	for _, row := range rows {
 		inBubble(t, row.why, func(t *testing.T, f *fakeCluster) {
@@ -58,7 +58,7 @@ func TestOtherSourceCAs(t *testing.T) {
 		r := startReplica(t, slowOptions(), f)
 		defer r.stop(t)
 		settleSlowly()
-		if st := r.Status(); st.Err == nil || !strings.Contains(st.Err.Error(), "its caBundle has 33 certificates of others") || st.NotReady == nil {
+		if st := r.Status(); st.Err == nil || !strings.Contains(st.Err.Error(), "its caBundle has 33 certificates from other sources") || st.NotReady == nil {
 			t.Errorf("status: %+v", st)
 		}
 		f.createTarget(webhooks, all[len(all)/2:])

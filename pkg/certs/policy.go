@@ -50,5 +50,5 @@ func expired(leaf *x509.Certificate, now time.Time) error {
 	if now.Before(leaf.NotAfter) {
 		return nil
 	}
-	return fmt.Errorf("the serving certificate ended at %s", leaf.NotAfter.Format(time.RFC3339))
+	return fmt.Errorf("the serving certificate expired at %s", leaf.NotAfter.Format(time.RFC3339))
 }

@@ -52,7 +52,7 @@ func (l *history) trust(t *turn, leaf *x509.Certificate) error {
 				continue
 			}
 			if !known {
-				errs = append(errs, fmt.Errorf("it is not known whether %s trusts what is served: %w", o.target, o.err))
+				errs = append(errs, fmt.Errorf("it is unknown whether %s trusts the serving certificate: %w", o.target, o.err))
 				continue
 			}
 			err = then

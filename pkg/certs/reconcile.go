@@ -67,7 +67,7 @@ func (s *SelfManaged) agree(ctx context.Context, t *turn) (*state, error) {
 	}
 	merged := s.policy.merge(seen, known, t.now)
 	if readErr != nil && (t.stored.Version != "" || known != nil) {
-		s.log.Info("the Secret is filled again", "secret", s.o.Namespace+"/"+s.o.Secret, "because", readErr.Error(), "fromMemory", known != nil)
+		s.log.Info("the CA is written to the Secret again", "secret", s.o.Namespace+"/"+s.o.Secret, "because", readErr.Error(), "fromMemory", known != nil)
 	}
 	desired, err := s.desire(t, merged)
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *SelfManaged) desire(t *turn, merged *state) (*state, error) {
 	}
 	desired, err := s.policy.rotate(merged, t.now, wanted, settled)
 	if err == nil && wanted && desired.next == nil {
-		s.log.Info("cannot make a new CA yet, because too many are still trusted: request the rotation again later", "trusted", len(desired.trusted()))
+		s.log.Info("cannot create a new CA yet, because too many are still trusted: request the rotation again later", "trusted", len(desired.trusted()))
 	}
 	return desired, err
 }
@@ -208,7 +208,7 @@ func (s *SelfManaged) serve(st *state, t *turn) error {
 		return nil
 	}
 	if !t.judged.Before(signer.cert.NotAfter) {
-		return fmt.Errorf("the CA ended at %s, and the next one has not settled", signer.cert.NotAfter.Format(time.RFC3339))
+		return fmt.Errorf("the CA expired at %s, and the next one has not settled", signer.cert.NotAfter.Format(time.RFC3339))
 	}
 	from, until := t.validity(s.policy.leafLifetime)
 	leaf, err := signer.issue(n, s.policy.keyType, from, until, s.policy.skew)
@@ -305,7 +305,7 @@ func (s *SelfManaged) setTimes(t *turn) bool {
 	if (t.ahead-s.seen.ahead).Abs() > logDifference/2 || !s.policy.exceedsSkew(s.seen.ahead) { // otherwise the log would report every second
 		s.seen.ahead = t.ahead.Truncate(time.Second)
 	}
-	t.differ = fmt.Errorf("%s, and ClockSkew is %s: set the clock right; until then this replica changes neither the Secret nor a caBundle",
+	t.differ = fmt.Errorf("%s, and ClockSkew is %s: correct the clock; until then this replica changes neither the Secret nor a caBundle",
 		clockDifference(s.seen.ahead), s.policy.skew)
 	return true
 }

@@ -76,7 +76,7 @@ func (r *roots) judge(c *tls.Certificate, now time.Time) Status {
 	case r != nil:
 		ca, err := r.verify(c, now)
 		if err != nil {
-			st.Err = fmt.Errorf("the CA file does not trust the certificate: %w: both must be of one issuer", err)
+			st.Err = fmt.Errorf("the CA file does not trust the certificate: %w: both must be from one issuer", err)
 		} else {
 			st.CANotAfter = ca.NotAfter
 		}
@@ -91,7 +91,7 @@ func (r *roots) judge(c *tls.Certificate, now time.Time) Status {
 // warning returns a problem that does not make calls fail yet, or only the calls of some clients.
 func warning(leaf *x509.Certificate, now time.Time) error {
 	if len(leaf.DNSNames)+len(leaf.IPAddresses) == 0 {
-		return errors.New("the certificate has no DNS name and no IP address among its alternative names, and API servers look at nothing else")
+		return errors.New("the certificate has no DNS name and no IP address among its subject alternative names, and API servers check nothing else")
 	}
 	if lifetime := leaf.NotAfter.Sub(leaf.NotBefore); leaf.NotAfter.Sub(now) < lifetime/10 {
 		return fmt.Errorf("the certificate expires at %s, and has not been renewed", inUTC(leaf.NotAfter))

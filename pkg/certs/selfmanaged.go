@@ -58,7 +58,7 @@ type SelfManaged struct {
 func NewSelfManaged(o Options) (*SelfManaged, error) {
 	o, err := o.completed()
 	if o.Config == nil {
-		err = errors.Join(errors.New("Config is nil: it says how to reach the API server"), err)
+		err = errors.Join(errors.New("Config is nil: set it to the client configuration for the API server"), err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("self-managed certificates: %w", err)

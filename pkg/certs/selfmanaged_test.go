@@ -191,7 +191,7 @@ func TestSelfManaged(t *testing.T) {
 		}
 		f.setSecret(map[string][]byte{stateKey: []byte("{}")})
 		settle()
-		want := "Secret hooks/ca: the Secret is damaged: state.json is not what state.sha256 says; this replica waits for the elected one to make it"
+		want := "Secret hooks/ca: the Secret is damaged: state.json does not match the checksum in state.sha256; this replica waits for the elected one to create it"
 		if st := r.Status(); st.Err == nil || st.Err.Error() != want {
 			t.Errorf("damaged: %+v", st)
 		}
@@ -204,7 +204,7 @@ func TestSelfManaged(t *testing.T) {
 }
 
 // While the API server is unreachable, a source renews its certificate with the CA in memory.
-func TestAPIServerAway(t *testing.T) {
+func TestAPIServerUnreachable(t *testing.T) {
 	inBubble(t, "away", func(t *testing.T, f *fakeCluster) {
 		away := &failing{cluster: f}
 		r := startReplica(t, testOptions(), away)

@@ -229,7 +229,7 @@ func decodeState(data map[string][]byte) (*state, error) {
 		return nil, withoutState(data)
 	}
 	if !bytes.Equal(data[sumKey], sumOf(text)) {
-		return nil, fmt.Errorf("%w: %s is not what %s says", errCorruptSecret, stateKey, sumKey)
+		return nil, fmt.Errorf("%w: %s does not match the checksum in %s", errCorruptSecret, stateKey, sumKey)
 	}
 	var d document
 	if err := json.Unmarshal(text, &d); err != nil {

@@ -42,7 +42,7 @@ func newStatic(c tls.Certificate, bundle []byte) (*tls.Certificate, *roots, erro
 	}
 	key, ok := c.PrivateKey.(crypto.Signer)
 	if !ok || !samePublicKey(key.Public(), c.Leaf.PublicKey) {
-		return nil, nil, errors.New("the key is not that of the certificate to serve")
+		return nil, nil, errors.New("the key does not match the certificate to serve")
 	}
 	if len(bundle) == 0 {
 		return &c, nil, nil

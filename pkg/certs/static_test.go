@@ -67,7 +67,7 @@ func TestStaticArguments(t *testing.T) {
 		{"nothing", tls.Certificate{}, nil, "no certificate with a key"},
 		{"no key", tls.Certificate{Certificate: pair.Certificate}, nil, "no certificate with a key"},
 		{"garbage", tls.Certificate{Certificate: [][]byte{{1}}, PrivateKey: pair.PrivateKey}, nil, "the certificate to serve: x509: "},
-		{"another key", tls.Certificate{Certificate: pair.Certificate, PrivateKey: foreign.PrivateKey}, nil, "the key is not that of the certificate"},
+		{"another key", tls.Certificate{Certificate: pair.Certificate, PrivateKey: foreign.PrivateKey}, nil, "the key does not match the certificate"},
 		{"a bundle without certificates", pair, []byte("x"), "the bundle: there is no certificate in it"},
 	}
 	for _, row := range rows {

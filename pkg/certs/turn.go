@@ -30,7 +30,7 @@ type turn struct {
 // waits returns why nothing may be written in this turn, or nil.
 func (t *turn) waits() error {
 	if t.differ == nil && t.follows {
-		return errors.New("this replica waits for the elected one to make it")
+		return errors.New("this replica waits for the elected one to create it")
 	}
 	return t.differ
 }

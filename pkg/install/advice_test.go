@@ -23,7 +23,7 @@ func (expiring) ask(context.Context, string) error {
 		markerName("hooks"), time.Now().Format(time.RFC3339)))
 }
 
-func TestAnExpiredCertificateIsToldOnceAndAsWhatItIs(t *testing.T) {
+func TestExpiredCertificateIsReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log []string
 		o := options()
@@ -32,7 +32,7 @@ func TestAnExpiredCertificateIsToldOnceAndAsWhatItIs(t *testing.T) {
 		i.cluster = expiring{c}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if err := i.Wait(ctx); err == nil || !strings.Contains(err.Error(), "(what renews the certificate that is served does not, or a clock is wrong)") {
+		if err := i.Wait(ctx); err == nil || !strings.Contains(err.Error(), "(the serving certificate was not renewed, or a clock is wrong)") {
 			t.Errorf("got %v", err)
 		}
 		if len(log) != 1 {

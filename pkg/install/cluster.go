@@ -55,11 +55,11 @@ func newKubeCluster(o Options) (*kubeCluster, error) {
 	config.Timeout = requestTimeout
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a client of Options.Config: %w", err)
+		return nil, fmt.Errorf("cannot create a client from Options.Config: %w", err)
 	}
 	fresh, err := dynamic.NewForConfig(unpooled(config))
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a client of Options.Config: %w", err)
+		return nil, fmt.Errorf("cannot create a client from Options.Config: %w", err)
 	}
 	return &kubeCluster{client: client, fresh: fresh, namespace: o.namespace(), name: o.Configuration.Name, owned: o.OwnedByNamespace}, nil
 }

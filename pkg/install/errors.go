@@ -29,7 +29,7 @@ func explain(what string, err error) error {
 	case err == nil:
 		return nil
 	case len(conflicts) > 0:
-		return fmt.Errorf("%s: fields of it belong to others: %s; have those leave them alone, or set Force: %w", what, strings.Join(conflicts, ", "), err)
+		return fmt.Errorf("%s: other field managers own some of its fields: %s; remove the fields from their manifests, or set Force: %w", what, strings.Join(conflicts, ", "), err)
 	case apierrors.IsConflict(err):
 		return fmt.Errorf("%s: %w (%w)", what, errChanged, err)
 	case missingRight(err) != "":
@@ -88,7 +88,7 @@ func namespaceProblem(namespace string, err error) error {
 	var status apierrors.APIStatus
 	switch {
 	case apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces":
-		return fmt.Errorf("create namespace %s, in which the webhook is to run: %w", namespace, err)
+		return fmt.Errorf("create namespace %s, in which the webhook runs: %w", namespace, err)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return fmt.Errorf("namespace %s is being deleted: %w", namespace, err)
 	}

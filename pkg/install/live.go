@@ -90,5 +90,5 @@ func (l live) kept() string {
 	if !l.deleting {
 		return ""
 	}
-	return fmt.Sprintf(", deleted, but kept for its finalizers %s", strings.Join(l.finalizers, ", "))
+	return fmt.Sprintf(", because its deletion waits for the finalizers %s", strings.Join(l.finalizers, ", "))
 }

@@ -107,7 +107,7 @@ const (
 var fullQuota = regexp.MustCompile(`^` + leases.Resource + `\.` + regexp.QuoteMeta(leases.Group) + ` "` + markerObject + `" is forbidden: exceeded quota: [^ ]+, requested: .*, used: .*, limited: `)
 
 // errStripped says that another webhook removed the label before the marker saw the request.
-var errStripped = fmt.Errorf("a mutating webhook or policy takes the label %s away from Leases: have it leave Lease %s alone", markerLabel, markerObject)
+var errStripped = fmt.Errorf("a mutating webhook or policy removes the label %s from Leases: exclude Lease %s from it", markerLabel, markerObject)
 
 // look interprets the API server's answer.
 func look(marker string, err error) sight {

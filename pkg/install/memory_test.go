@@ -203,7 +203,7 @@ func TestRemoveDeletesReappliedConfiguration(t *testing.T) {
 	})
 }
 
-func TestPromoteTellsThatAnotherProgramInstalls(t *testing.T) {
+func TestPromoteReportsAnotherProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()
 		o.Deployment = "hooks"
@@ -213,7 +213,7 @@ func TestPromoteTellsThatAnotherProgramInstalls(t *testing.T) {
 		go func() { ended <- i.Promote(t.Context()) }()
 		sleep(t.Context(), 5*time.Second)
 		c.deploy(deployed(t, "two", true))
-		if err := <-ended; !errors.Is(err, ErrSuperseded) || !strings.HasPrefix(err.Error(), "Deployment ns/hooks has another template") || c.applies > 0 {
+		if err := <-ended; !errors.Is(err, ErrSuperseded) || !strings.HasPrefix(err.Error(), "Deployment ns/hooks has another Pod template") || c.applies > 0 {
 			t.Errorf("%v, %d applies", err, c.applies)
 		}
 	})

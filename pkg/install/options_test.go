@@ -16,7 +16,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-func TestNewListsWhatIsWrong(t *testing.T) {
+func TestNewReportsEveryError(t *testing.T) {
 	good := func() Options {
 		o := options()
 		o.Config = &rest.Config{Host: "https://127.0.0.1:1"}
@@ -28,16 +28,16 @@ func TestNewListsWhatIsWrong(t *testing.T) {
 		hooks  []*webhook.Hook
 		want   []string
 	}{
-		{"all is well", func(*Options) {}, []*webhook.Hook{denying("one.example.com")}, nil},
+		{"valid options", func(*Options) {}, []*webhook.Hook{denying("one.example.com")}, nil},
 		{"no config", func(o *Options) { o.Config = nil }, nil, []string{"Config is nil"}},
 		{"no name", func(o *Options) { o.Configuration.Name = "" }, nil, []string{`ConfigurationOptions.Name: Invalid value: ""`}},
-		{"no place, but for a hook", func(o *Options) { o.Configuration.Service = nil }, nil, []string{"Configuration.Namespace is empty", "neither Service nor URL"}},
+		{"an address only for one hook", func(o *Options) { o.Configuration.Service = nil }, nil, []string{"Configuration.Namespace is empty", "neither Service nor URL"}},
 		{"a URL without a namespace", func(o *Options) { o.Configuration = webhook.ConfigurationOptions{Name: "hooks", URL: "https://x"} }, nil, []string{"Configuration.Namespace is empty"}},
-		{"a Deployment that cannot be", func(o *Options) { o.Deployment = "Hooks/1" }, nil, []string{`Deployment "Hooks/1" is not a valid name: a lowercase RFC 1123 subdomain`}},
+		{"an invalid Deployment name", func(o *Options) { o.Deployment = "Hooks/1" }, nil, []string{`Deployment "Hooks/1" is not a valid name: a lowercase RFC 1123 subdomain`}},
 		{"numbers", func(o *Options) { o.Confirmations = -1 }, nil, []string{"must not be negative"}},
 		{"hooks", func(*Options) {}, []*webhook.Hook{denying("one"), nil}, []string{"one", "hook 1 is nil"}},
-		{"one called like the marker", func(*Options) {}, []*webhook.Hook{denying(markerName("hooks"))}, []string{"share the path"}},
-		{"no API server to talk to", func(o *Options) { o.Config = &rest.Config{Host: ":::"} }, nil, []string{"cannot make a client of Options.Config"}},
+		{"a hook with the name of the marker", func(*Options) {}, []*webhook.Hook{denying(markerName("hooks"))}, []string{"share the path"}},
+		{"no API server to talk to", func(o *Options) { o.Config = &rest.Config{Host: ":::"} }, nil, []string{"cannot create a client from Options.Config"}},
 	}
 	for _, row := range rows {
 		o := good()

@@ -268,7 +268,7 @@ func (a *applier) openOne(ctx context.Context, w wanted) error {
 	a.failsOpen = true
 	err = a.cluster.apply(ctx, w.sort, w.opened(found, a.o), a.o.Force)
 	if missingRight(err) != "" { // RBAC grants it only for the kinds of the hooks
-		a.logger.Error(err, "webhooks that are not in this program any more keep their failurePolicy until they are removed, so calls of them fail where no replica of the older program answers")
+		a.logger.Error(err, "webhooks that this program no longer has keep their failurePolicy until they are removed, so calls to them fail if no replica of the older program answers")
 		return nil
 	}
 	return err

@@ -274,7 +274,7 @@ func TestRunWaitsForServedMutatingHooks(t *testing.T) {
 
 // If the API server never shows the enforced state, the installer applies the second kind after a time limit.
 func TestOrderHasATimeLimit(t *testing.T) {
-	for name, answer := range map[string]string{"something else refuses": "another policy", "it may not ask": "forbidden", "nobody ever knows": "absent", "it stays": "enforced"} {
+	for name, answer := range map[string]string{"another policy denies the checks": "another policy", "the checks are forbidden": "forbidden", "the API server never knows": "absent", "it stays": "enforced"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				i, c := newFake(t, options(), denying("verify.example.com"), labelling("inject.example.com"))
@@ -327,13 +327,13 @@ func TestRemovalBetweenTheKindsIsNotUndone(t *testing.T) {
 	})
 }
 
-func TestNothingIsStoredForANamespaceThatIsNotThere(t *testing.T) {
+func TestNothingIsStoredWithoutTheNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, c := newFake(t, options(), denying("one.example.com"))
 		c.nowhere = apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "ns")
 		for what, do := range map[string]func(context.Context) error{"Apply": i.Apply, "Promote": i.Promote} {
 			err := do(t.Context())
-			if err == nil || !strings.HasPrefix(err.Error(), "nothing is installed: create namespace ns, in which the webhook is to run: ") || c.applies > 0 {
+			if err == nil || !strings.HasPrefix(err.Error(), "nothing is installed: create namespace ns, in which the webhook runs: ") || c.applies > 0 {
 				t.Errorf("%s: %v, %d applies", what, err, c.applies)
 			}
 		}

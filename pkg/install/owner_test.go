@@ -11,7 +11,7 @@ import (
 )
 
 // Two releases of one program in two namespaces, or releases of two programs, have the same name.
-func TestAnotherInstallationOfTheSameNameIsLeftAlone(t *testing.T) {
+func TestOtherInstallationWithTheSameNameIsKept(t *testing.T) {
 	at := func(namespace, service string) Options {
 		o := options()
 		o.Configuration.Service = &admissionregistrationv1.ServiceReference{Namespace: namespace, Name: service}
@@ -49,7 +49,7 @@ func TestAnotherInstallationOfTheSameNameIsLeftAlone(t *testing.T) {
 			judge := func(what string, err error, may bool) {
 				if may && err != nil {
 					t.Errorf("%s: %s: %v", row.why, what, err)
-				} else if !may && (err == nil || !strings.HasPrefix(err.Error(), "MutatingWebhookConfiguration hooks was installed for "+row.want+": choose another Name of the configuration options, or set Force")) {
+				} else if !may && (err == nil || !strings.HasPrefix(err.Error(), "MutatingWebhookConfiguration hooks was installed for "+row.want+": choose another Configuration.Name, or set Force")) {
 					t.Errorf("%s: %s: %v", row.why, what, err)
 				}
 			}

@@ -147,7 +147,7 @@ func (r rights) allowCerts(namespace string, o certs.Options, secretExists bool)
 	for _, t := range o.Targets {
 		resource, known := targetResources[t.Kind]
 		if !known || t.Name == "" {
-			return fmt.Errorf("permissions: the target %q %q of the certificates has no known kind, or no name", t.Kind, t.Name)
+			return fmt.Errorf("permissions: the target %q %q of the certificates has an unknown kind or no name", t.Kind, t.Name)
 		}
 		r.allow("", resource[0], resource[1], t.Name, "get", "patch", "watch")
 	}

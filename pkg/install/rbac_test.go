@@ -199,7 +199,7 @@ func TestPermissionsOfHooksByNamespace(t *testing.T) {
 	}
 }
 
-func TestRBACListsWhatIsWrong(t *testing.T) {
+func TestRBACReportsEveryError(t *testing.T) {
 	hooks := []*webhook.Hook{denying("one.example.com")}
 	rows := []struct {
 		o    Options

@@ -30,11 +30,11 @@ func (i *Installer) Remove(ctx context.Context) error {
 	switch {
 	case err != nil:
 	case !took:
-		i.logger.Info("there are no webhooks to take away: the API server has none of this name that were installed like this")
+		i.logger.Info("there are no webhooks to remove: the API server has none with this name that this installation applied")
 	case namespace != nil:
-		i.logger.Info("the webhooks are taken away; whether the API server calls one of them for a moment more cannot be asked", "because", namespace.Error())
+		i.logger.Info("the webhooks are removed; it is unknown whether the API server still calls them for a moment", "because", namespace.Error())
 	default:
-		i.logger.Info("the webhooks are taken away, and the API server calls none of them")
+		i.logger.Info("the webhooks are removed, and the API server calls none of them")
 	}
 	if err == nil {
 		i.status.enters(Removed)
@@ -72,7 +72,7 @@ func (a *applier) takeAway(ctx context.Context, w wanted, another bool) error {
 		return err
 	case len(found.obsolete(wanted{})) > 0: // a replica restored it, or finalizers delay its deletion
 		if !sleep(ctx, a.o.Interval) {
-			return fmt.Errorf("%s %s is there still%s: %w", kindOf[w.sort], w.name, found.kept(), context.Cause(ctx))
+			return fmt.Errorf("%s %s still exists%s: %w", kindOf[w.sort], w.name, found.kept(), context.Cause(ctx))
 		}
 	case another:
 		return a.checker.settles(ctx, orderPatience, a.checker.gone()[1:])

@@ -41,7 +41,7 @@ func TestRemoveEmptiesConfigurationWithFinalizer(t *testing.T) {
 	})
 }
 
-func TestRemoveNamesTheFinalizersWhenItCannotGoOn(t *testing.T) {
+func TestRemoveReportsFinalizers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, c := newFake(t, options(), denying("one.example.com"))
 		if err := i.Apply(t.Context()); err != nil {
@@ -50,7 +50,7 @@ func TestRemoveNamesTheFinalizersWhenItCannotGoOn(t *testing.T) {
 		c.held = []string{"example.com/audit", "example.com/more"}
 		i.cluster = uncut{c}
 		err := i.Remove(t.Context())
-		if err == nil || !strings.Contains(err.Error(), "ValidatingWebhookConfiguration hooks is there still, deleted, but kept for its finalizers example.com/audit, example.com/more: ") {
+		if err == nil || !strings.Contains(err.Error(), "ValidatingWebhookConfiguration hooks still exists, because its deletion waits for the finalizers example.com/audit, example.com/more: ") {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -72,7 +72,7 @@ func TestRemovePausesBetweenTwoDeletions(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
 		defer stop()
 		err := i.Remove(ctx)
-		if !errors.Is(err, context.DeadlineExceeded) || c.deletes > 101 || !strings.HasPrefix(err.Error(), "ValidatingWebhookConfiguration hooks is there still: ") {
+		if !errors.Is(err, context.DeadlineExceeded) || c.deletes > 101 || !strings.HasPrefix(err.Error(), "ValidatingWebhookConfiguration hooks still exists: ") {
 			t.Errorf("%d deletions in 10 s: %v", c.deletes, err)
 		}
 		c.ignored = 3
@@ -82,7 +82,7 @@ func TestRemovePausesBetweenTwoDeletions(t *testing.T) {
 	})
 }
 
-func TestAChangeIsTriedAgainAfterAPause(t *testing.T) {
+func TestChangeIsRetriedAfterAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, c := newFake(t, options(), denying("one.example.com"))
 		c.changes = attempts

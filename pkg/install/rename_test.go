@@ -42,10 +42,10 @@ func TestRename(t *testing.T) {
 	}{
 		{"another name", true, program{a}, program{b}, []string{"a Fail", "b Ignore, a Ignore", "b Fail, a Ignore", "b Fail"}},
 		{"another name", false, program{a}, program{b}, []string{"a Fail", "b Fail, a Fail", "b Fail"}},
-		{"the last hook of a kind goes", true, program{m, a}, program{m}, []string{"m Fail, a Fail", "m Fail, a Ignore", "m Fail"}},
-		{"the last hook of a kind goes", false, program{m, a}, program{m}, []string{"m Fail, a Fail", "m Fail"}},
-		{"the last hook of a kind goes", true, program{m, a}, program{a}, []string{"m Fail, a Fail", "m Ignore, a Fail", "a Fail"}},
-		{"the last hook of a kind goes", false, program{m, a}, program{a}, []string{"m Fail, a Fail", "a Fail"}},
+		{"the last hook of a kind is removed", true, program{m, a}, program{m}, []string{"m Fail, a Fail", "m Fail, a Ignore", "m Fail"}},
+		{"the last hook of a kind is removed", false, program{m, a}, program{m}, []string{"m Fail, a Fail", "m Fail"}},
+		{"the last hook of a kind is removed", true, program{m, a}, program{a}, []string{"m Fail, a Fail", "m Ignore, a Fail", "a Fail"}},
+		{"the last hook of a kind is removed", false, program{m, a}, program{a}, []string{"m Fail, a Fail", "a Fail"}},
 		{"another kind", true, program{a}, program{m}, []string{"a Fail", "a Ignore", "m Ignore, a Ignore", "m Fail, a Ignore", "m Fail"}},
 		{"another kind", false, program{a}, program{m}, []string{"a Fail", "m Fail, a Fail", "m Fail"}},
 	}

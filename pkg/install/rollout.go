@@ -57,7 +57,7 @@ const reminder = 5 * time.Minute
 // unready returns the message for a wait for readiness.
 func (r *rollout) unready() string {
 	if r.o.FailOpenFirst {
-		return "not every replica is ready yet: until then the failures of webhooks that are new are ignored, and so requests pass unseen"
+		return "not every replica is ready yet: until then failures of new webhooks are ignored, so requests can bypass them"
 	}
 	return "not every replica is ready yet"
 }
@@ -91,13 +91,13 @@ func rolledOut(d *appsv1.Deployment) error {
 	}
 	switch s := d.Status; {
 	case s.ObservedGeneration < d.Generation:
-		return errors.New("its newest change was not taken up yet")
+		return errors.New("its latest change has not been observed yet")
 	case want == 0:
-		return errors.New("it is scaled to no replicas")
+		return errors.New("it is scaled to zero replicas")
 	case s.UpdatedReplicas < want:
-		return fmt.Errorf("%d of %d replicas are of its newest template", s.UpdatedReplicas, want)
+		return fmt.Errorf("%d of %d replicas have its newest template", s.UpdatedReplicas, want)
 	case s.Replicas > s.UpdatedReplicas:
-		return fmt.Errorf("%d replicas of an older template are left", s.Replicas-s.UpdatedReplicas)
+		return fmt.Errorf("%d replicas still have an older template", s.Replicas-s.UpdatedReplicas)
 	case s.ReadyReplicas < want:
 		return fmt.Errorf("%d of %d replicas are ready", s.ReadyReplicas, want)
 	}
@@ -105,7 +105,7 @@ func rolledOut(d *appsv1.Deployment) error {
 }
 
 // errStandBack says that this replica must not install for now.
-var errStandBack = errors.New("another template than at the start of this program is being rolled out: its replicas install")
+var errStandBack = errors.New("its Pod template has changed since this program started, and is being rolled out: the new replicas install")
 
 // standBack returns an error if the Deployment has moved on to another program. It is not an error if the Deployment
 // cannot be read, because the caller does not wait for it.
@@ -124,7 +124,7 @@ func (r *rollout) standBack(ctx context.Context) error {
 }
 
 func (r *rollout) replaced() error {
-	return fmt.Errorf("Deployment %s/%s has another template than at the start of this program, and is rolled out: %w", r.o.namespace(), r.o.Deployment, ErrSuperseded)
+	return fmt.Errorf("Deployment %s/%s has another Pod template than when this program started, and is rolled out: %w", r.o.namespace(), r.o.Deployment, ErrSuperseded)
 }
 
 // differs reports whether the template has changed since the beginning.

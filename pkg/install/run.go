@@ -44,7 +44,7 @@ func (i *Installer) Run(ctx context.Context) error {
 			return nil
 		case errors.Is(err, ErrRemoved):
 			// An error would end the program, and its next start would install again.
-			i.logger.Error(err, "the webhooks were uninstalled, so they are not installed again before the program starts again")
+			i.logger.Error(err, "the webhooks were uninstalled, so they are installed again only when the program restarts")
 			return nil
 		}
 		i.logger.Error(err, "cannot install the webhooks yet", "retryIn", delay.String(), "phase", i.Status().Phase)

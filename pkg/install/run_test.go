@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestRunTriesAgain(t *testing.T) {
+func TestRunRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()
 		o.FailOpenFirst = true
@@ -73,7 +73,7 @@ func TestRunLeavesANewerRevisionAlone(t *testing.T) {
 	})
 }
 
-func TestApplyTriesAgainWhenSomebodyWasFaster(t *testing.T) {
+func TestApplyRetriesAfterConflict(t *testing.T) {
 	i, c := newFake(t, options(), denying("one.example.com"))
 	c.changes = attempts - 1
 	if err := i.Apply(t.Context()); err != nil {

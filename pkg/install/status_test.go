@@ -104,20 +104,20 @@ func TestEndlessWaitIsAnError(t *testing.T) {
 					t.Errorf("no %q in %s", want, log[3])
 				}
 			}
-			if strings.Contains(log[3], "requests pass unseen") != openFirst {
+			if strings.Contains(log[3], "requests can bypass them") != openFirst {
 				t.Errorf("FailOpenFirst %v: %s", openFirst, log[3])
 			}
 		})
 	}
 }
 
-func TestRemoveSaysWhetherThereWasSomething(t *testing.T) {
+func TestRemoveLogsWhetherWebhooksExisted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log []string
 		o := options()
 		o.Logger = funcr.New(func(_, line string) { log = append(log, line) }, funcr.Options{})
 		i, _ := newFake(t, o, denying("one.example.com"))
-		for _, want := range []string{"there are no webhooks to take away", "the webhooks are taken away"} {
+		for _, want := range []string{"there are no webhooks to remove", "the webhooks are removed"} {
 			log = nil
 			if err := i.Remove(t.Context()); err != nil || len(log) == 0 || !strings.Contains(log[len(log)-1], want) {
 				t.Errorf("%v: %q", err, log)

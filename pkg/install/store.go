@@ -57,7 +57,7 @@ func (s *store) find(ctx context.Context, w wanted) (live, error) {
 	found := readLive(object)
 	switch own := s.o.owner(); {
 	case found.owner != "" && found.owner != own && !(s.takesNamespace && sameNamespace(found.owner, own)) && !s.o.Force:
-		return live{}, fmt.Errorf("%s %s was installed for %s, and this is for %s: choose another Name of the configuration options, or set Force if the one replaces the other",
+		return live{}, fmt.Errorf("%s %s was installed for %s, and this is for %s: choose another Configuration.Name, or set Force if one replaces the other",
 			kindOf[w.sort], w.name, describeOwner(found.owner), describeOwner(own))
 	case s.o.Revision > 0 && found.revision > s.o.Revision:
 		return live{}, fmt.Errorf("%s %s has revision %d, this is %d: %w", kindOf[w.sort], w.name, found.revision, s.o.Revision, ErrSuperseded)
@@ -120,14 +120,14 @@ func (s *store) withdraw(ctx context.Context, w wanted) error {
 	case len(own) == 0:
 		return nil
 	case found.deleting: // stored and enforced until its finalizers are gone
-		s.logger.Info("deleted, but kept: its webhooks are taken out", "kind", kindOf[w.sort], "finalizers", found.finalizers)
+		s.logger.Info("the configuration is being deleted and waits for its finalizers: its webhooks are removed", "kind", kindOf[w.sort], "finalizers", found.finalizers)
 	case len(own) == len(found.entries):
 		return s.cluster.remove(ctx, w.sort, found)
 	}
 	kept := found.kept()
 	if found, err = s.cutObsolete(ctx, wanted{sort: w.sort, name: w.name}); err != nil {
 		if kept != "" {
-			err = fmt.Errorf("%s %s is there still%s: %w", kindOf[w.sort], w.name, kept, err)
+			err = fmt.Errorf("%s %s still exists%s: %w", kindOf[w.sort], w.name, kept, err)
 		}
 		return err
 	}

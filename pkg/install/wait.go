@@ -126,11 +126,11 @@ func (c checker) checkOne(ctx context.Context, q question) error {
 	case seen == q.want || seen == unclear && q.unsure || seen == unanswered && q.unserved:
 		return nil
 	case errors.Is(answer, errStripped):
-		return fmt.Errorf("%s: the question about it does not arrive: %w", kind, answer)
+		return fmt.Errorf("%s: the check request does not reach its webhook: %w", kind, answer)
 	case seen == unclear && !isStatus(answer):
 		return fmt.Errorf("%s: cannot ask the API server: %w", kind, answer)
 	case seen == unclear:
-		return fmt.Errorf("%s: the question about it was refused by something else: %w", kind, answer)
+		return fmt.Errorf("%s: another component refused the check request: %w", kind, answer)
 	case q.want == absent:
 		return fmt.Errorf("%s is still enforced", kind)
 	case seen == absent:
@@ -149,9 +149,9 @@ func withoutTime(err error) string { return currentTime.ReplaceAllString(err.Err
 // advice maps errors of failed calls to their usual causes.
 func advice(answer error) string {
 	for _, known := range []struct{ text, cause string }{
-		{"x509: certificate has expired or is not yet valid", " (what renews the certificate that is served does not, or a clock is wrong)"},
-		{"x509:", " (the caBundle does not vouch for the certificate that is served)"},
-		{"no hook is served at", " (the server has to serve Installer.Hooks)"},
+		{"x509: certificate has expired or is not yet valid", " (the serving certificate was not renewed, or a clock is wrong)"},
+		{"x509:", " (the caBundle does not trust the serving certificate)"},
+		{"no hook is served at", " (the server must serve Installer.Hooks)"},
 		{"service \"", " (create the Service)"},
 		{"connection refused", " (nothing listens there, or no replica is ready)"},
 		{"no endpoints available", " (no replica is ready)"},
@@ -163,7 +163,7 @@ func advice(answer error) string {
 	return ""
 }
 
-var errImpatient = errors.New("it takes too long")
+var errImpatient = errors.New("timed out")
 
 // bounded returns a context that ends after patience, or ctx if patience is zero.
 func bounded(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
@@ -201,6 +201,6 @@ func (c checker) settles(ctx context.Context, bound time.Duration, questions []q
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	c.logger.Info("going on without knowing that the API server knows", "because", err.Error())
+	c.logger.Info("going on without confirmation from the API server", "because", err.Error())
 	return nil
 }

@@ -63,7 +63,7 @@ func TestWaitPausesGrow(t *testing.T) {
 	})
 }
 
-func TestWaitEndsWhereWaitingDoesNotHelp(t *testing.T) {
+func TestWaitFailsIfWaitingCannotHelp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, c := newFake(t, options(), denying("one.example.com"))
 		c.answer = func(int) string { return "forbidden" }
@@ -107,11 +107,11 @@ func TestLook(t *testing.T) {
 		{"created", nil, absent},
 		{"the marker's own words", denied(marker, markerText), enforced},
 		{"another webhook quotes them", denied("marker.other.admitkit.dev", markerText), unclear},
-		{"the marker, but other words: an impostor", denied(marker, "no"), unclear},
+		{"another message under the name of the marker", denied(marker, "no"), unclear},
 		{"the marker cannot be called", answerOf("unanswered"), unanswered},
 		{"another webhook cannot be called", apierrors.NewInternalError(errors.New(`failed calling webhook "other.example.com": x`)), unclear},
 		{"another webhook quotes all of it", denied("marker.other.admitkit.dev", denied(marker, markerText).Error()), unclear},
-		{"the label is gone, so nothing saw the question", errStripped, unclear},
+		{"the label was removed, so no webhook saw the request", errStripped, unclear},
 		{"a full quota, which comes after webhooks", forbidden(quota), absent},
 		{"a webhook that speaks of quotas", denied("other.example.com", "exceeded quota: "+quota), unclear},
 		{"one that repeats the plugin", denied("other.example.com", forbidden(quota).Error()), unclear},
@@ -135,12 +135,12 @@ func TestRolledOut(t *testing.T) {
 		change  func(*appsv1.Deployment)
 		problem string
 	}{
-		{"all is well", func(*appsv1.Deployment) {}, ""},
+		{"a finished rollout", func(*appsv1.Deployment) {}, ""},
 		{"one replica, by default", func(d *appsv1.Deployment) { d.Spec.Replicas, d.Status.Replicas, d.Status.UpdatedReplicas = nil, 1, 1 }, ""},
-		{"an old status", func(d *appsv1.Deployment) { d.Generation = 4 }, "its newest change was not taken up yet"},
-		{"scaled to zero", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(0)) }, "it is scaled to no replicas"},
-		{"a rollout begins", func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 1 }, "1 of 2 replicas are of its newest template"},
-		{"old replicas", func(d *appsv1.Deployment) { d.Status.Replicas = 3 }, "1 replicas of an older template are left"},
+		{"an old status", func(d *appsv1.Deployment) { d.Generation = 4 }, "its latest change has not been observed yet"},
+		{"scaled to zero", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(0)) }, "it is scaled to zero replicas"},
+		{"a rollout begins", func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 1 }, "1 of 2 replicas have its newest template"},
+		{"old replicas", func(d *appsv1.Deployment) { d.Status.Replicas = 3 }, "1 replicas still have an older template"},
 		{"one is not ready", func(d *appsv1.Deployment) { d.Status.ReadyReplicas = 1 }, "1 of 2 replicas are ready"},
 	}
 	for _, row := range rows {

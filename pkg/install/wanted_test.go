@@ -41,7 +41,7 @@ func stagesOf(t *testing.T, object *unstructured.Unstructured, w wanted) []stage
 		}
 	}
 	if s.Matches(labels.Set{}) || s.Matches(labels.Set{markerLabel: ""}) {
-		t.Error("the marker denies what is no question")
+		t.Error("the marker denies requests that are no checks")
 	}
 	return at
 }
@@ -201,10 +201,10 @@ func TestUntrusted(t *testing.T) {
 		bundles map[string]string
 		want    []string
 	}{
-		{"nobody injects", nil, nil},
+		{"no injector", nil, nil},
 		{"no caBundle was injected into the marker, so others do not matter", map[string]string{"old.example.com": "eA=="}, nil},
 		{"a new one", map[string]string{"old.example.com": "eA==", marker: "eA=="}, []string{"new.example.com"}},
-		{"one of another time", map[string]string{"old.example.com": "eA==", "new.example.com": "eQ==", marker: "eA=="}, []string{"new.example.com"}},
+		{"an outdated caBundle", map[string]string{"old.example.com": "eA==", "new.example.com": "eQ==", marker: "eA=="}, []string{"new.example.com"}},
 		{"all", map[string]string{"old.example.com": "eA==", "new.example.com": "eA==", marker: "eA=="}, nil},
 	}
 	for _, row := range rows {

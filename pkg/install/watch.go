@@ -30,11 +30,11 @@ func (i *Installer) Watch(ctx context.Context) error {
 		i.status.enters(now)
 		switch now {
 		case Installed:
-			i.logger.Info("the webhooks are installed as this program wants them again")
+			i.logger.Info("the webhooks are again installed as this program defines them")
 		case Removed:
-			i.logger.Error(ErrRemoved, "webhooks of this program are not registered any more, so requests pass unseen: restart the program to install them")
+			i.logger.Error(ErrRemoved, "webhooks of this program are no longer registered, so requests bypass them: restart the program to install them")
 		case FailingOpen:
-			i.logger.Error(nil, "webhooks of this program have failurePolicy Ignore now, so that their failures let requests pass: restart the program to install them as they should be")
+			i.logger.Error(nil, "webhooks of this program have failurePolicy Ignore now, so requests pass if their calls fail: restart the program to restore the failurePolicy")
 		case Superseded:
 			i.logger.Info("another program, or another version of this one, installs under this name")
 		}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-func TestWatchSeesWhatBecomesOfTheConfigurations(t *testing.T) {
+func TestWatchReportsChangedConfigurations(t *testing.T) {
 	change := func(f func([]any) []any) func(*testing.T, *fakeCluster) {
 		return func(_ *testing.T, c *fakeCluster) {
 			object := c.stored[validating].DeepCopy()
@@ -31,8 +31,8 @@ func TestWatchSeesWhatBecomesOfTheConfigurations(t *testing.T) {
 			return list
 		}), Installed},
 		{"a configuration is deleted", func(_ *testing.T, c *fakeCluster) { delete(c.stored, mutating) }, Removed},
-		{"a webhook is taken out", change(func(list []any) []any { return list[:1] }), Removed},
-		{"the marker is taken out", change(func(list []any) []any { return list[1:] }), Removed},
+		{"a webhook is removed", change(func(list []any) []any { return list[:1] }), Removed},
+		{"the marker is removed", change(func(list []any) []any { return list[1:] }), Removed},
 		{"a failurePolicy is changed", change(func(list []any) []any {
 			list[1].(map[string]any)["failurePolicy"] = string(admissionregistrationv1.Ignore)
 			return list
@@ -65,7 +65,7 @@ func TestWatchSeesWhatBecomesOfTheConfigurations(t *testing.T) {
 	}
 }
 
-func TestWatchSeesThatItIsWellAgain(t *testing.T) {
+func TestWatchReportsRecovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, c := newFake(t, options(), denying("b.example.com"))
 		if err := i.Run(t.Context()); err != nil {
@@ -98,7 +98,7 @@ func (unreadable) read(context.Context, sort) (*unstructured.Unstructured, error
 	return nil, errUnreadable
 }
 
-func TestWatchThatCannotLookChangesNothing(t *testing.T) {
+func TestFailedWatchCheckChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, c := newFake(t, options(), denying("b.example.com"))
 		if err := i.Run(t.Context()); err != nil {

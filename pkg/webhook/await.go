@@ -13,7 +13,7 @@ import (
 
 var (
 	errGoexit   = errors.New("the handler ended its goroutine")
-	errAnswered = errors.New("the answer was sent while the handler was busy")
+	errAnswered = errors.New("the answer was sent while the handler was running")
 )
 
 // await calls the handler and waits until it returns, panics or misses its deadline.

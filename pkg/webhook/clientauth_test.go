@@ -239,7 +239,7 @@ func TestStartReportsClientAuthErrors(t *testing.T) {
 		{reason: "an empty password", auth: webhook.ClientAuth{BasicFile: file(t, "secret:")}, want: "line 1 is not a user name with a password: one of them is empty"},
 		{reason: "an empty user", auth: webhook.ClientAuth{BasicFile: file(t, ":secret")}, want: "line 1 is not a user name with a password: one of them is empty"},
 		{reason: "a token for a password", auth: webhook.ClientAuth{BasicFile: file(t, "\nsecret")}, want: "line 2 is not of the form user:password"},
-		{reason: "a hash", auth: webhook.ClientAuth{BasicFile: file(t, "ada:$2y$05$secret")}, want: "line 1 has a hash, as htpasswd writes it: want the password itself"},
+		{reason: "a hash", auth: webhook.ClientAuth{BasicFile: file(t, "ada:$2y$05$secret")}, want: "line 1 contains a hash, as htpasswd writes it: want the password itself"},
 		{reason: "a control character", auth: webhook.ClientAuth{BasicFile: file(t, "ada:sec\x01ret")}, want: "line 1 has control characters or is not UTF-8"},
 		{reason: "not UTF-8", auth: webhook.ClientAuth{BasicFile: file(t, "ada:sec\xffret")}, want: "line 1 has control characters or is not UTF-8"},
 	} {

@@ -218,7 +218,7 @@ func ExampleHook_Check() {
 	fmt.Println(hook.Check())
 	// Output:
 	// validating[policy].name: Invalid value: "policy": should be a domain with at least three segments separated by dots
-	// validating[policy].rules[0].resources[0]: Invalid value: "pods": "*" covers it already
+	// validating[policy].rules[0].resources[0]: Invalid value: "pods": "*" already covers it
 }
 
 // createPod calls a hook as an API server does, and prints the answer.

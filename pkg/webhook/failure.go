@@ -65,7 +65,7 @@ func (x *exchange) logFailure(status *metav1.Status, err error, outcome Outcome)
 	var panicked *reply.Panic
 	switch {
 	case outcome == Shed:
-		host.turnedAway.Error(log, message, "a call was turned away", "code", status.Code)
+		host.turnedAway.Error(log, message, "a call was rejected", "code", status.Code)
 	case outcome == Canceled:
 		log.V(1).Info("the API server closed the connection before the answer", "reason", status.Message)
 	case errors.As(err, &panicked):

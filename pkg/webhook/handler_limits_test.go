@@ -65,7 +65,7 @@ func TestAnInternalFieldErrorIsAFailure(t *testing.T) {
 }
 
 func TestAHandlerNeedsAStructType(t *testing.T) {
-	const pointer = "the handler takes a Request[*v1.Pod], but an object decodes into a struct type only"
+	const pointer = "the handler takes a Request[*v1.Pod], but an object decodes only into a struct type"
 	hook := webhook.Mutating(anything, func(context.Context, *webhook.Request[*corev1.Pod]) error { return nil })
 	if err := hook.Check(); err == nil || err.Error() != pointer {
 		t.Errorf("got %v", err)

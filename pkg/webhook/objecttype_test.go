@@ -62,7 +62,7 @@ func TestTypesThatJSONCannotEncode(t *testing.T) {
 	hook := func(text string) string {
 		return "webhook any.example.com: the handler takes a Request[" + text
 	}
-	const nameless = "would be at the wrong place in JSON; give it the tag `json:\"metadata\"`"
+	const nameless = "would be in the wrong place in JSON; give it the tag `json:\"metadata\"`"
 	const noPlace = "give it the tag `json:\"-\"`"
 	type rootless struct{ metav1.ObjectMeta }
 	type inlined struct {
@@ -92,10 +92,10 @@ func TestTypesThatJSONCannotEncode(t *testing.T) {
 		{"a field with a capital letter in JSON", forAny[capital](everything...), hook("webhook_test.capital], but its field Metadata " + nameless)},
 		{
 			"a channel and a function", forAny[channel](everything...),
-			hook("webhook_test.channel], but JSON has no place for its field Spec[].Done, a chan int; ") + noPlace + "\n" +
-				hook("webhook_test.channel], but JSON has no place for its field Call, a func(); ") + noPlace,
+			hook("webhook_test.channel], but JSON cannot hold its field Spec[].Done, a chan int; ") + noPlace + "\n" +
+				hook("webhook_test.channel], but JSON cannot hold its field Call, a func(); ") + noPlace,
 		},
-		{"a map without names", forAny[key](everything...), hook("webhook_test.key], but JSON has no place for its field Votes, a map[bool]int; ") + noPlace},
+		{"a map without names", forAny[key](everything...), hook("webhook_test.key], but JSON cannot hold its field Votes, a map[bool]int; ") + noPlace},
 		{"fields that JSON ignores", forAny[struct {
 			Done  chan int `json:"-"`
 			mutex sync.Mutex

@@ -133,7 +133,7 @@ func (o *Options) check(hooks []*Hook) error {
 		errs = append(errs, errors.New("Options.TLSConfig has no certificate: set its Certificates or GetCertificate"))
 	}
 	if o.Metrics != nil && !o.hasOps() {
-		errs = append(errs, errors.New("Options.Metrics is served nowhere: set OpsAddr or OpsListener"))
+		errs = append(errs, errors.New("Options.Metrics is not served: set OpsAddr or OpsListener"))
 	}
 	for _, h := range hooks {
 		if h == nil {

@@ -82,7 +82,7 @@ func (x *exchange) tooBusy(reason string) error {
 
 // tooSlow is the failure of a call whose body was evicted.
 func (x *exchange) tooSlow() error {
-	return x.tooBusy("other calls wait, and the body of this one arrives too slowly")
+	return x.tooBusy("other calls are waiting, and the body of this one arrives too slowly")
 }
 
 // closeIfDue makes the answer close its connection if the server is stopping or the connection is

@@ -149,7 +149,7 @@ func (s *Server) opsHandler() http.Handler {
 		case r.URL.Path == metricsPath && s.opts.Metrics != nil:
 			s.opts.Metrics.ServeHTTP(w, r)
 		default:
-			reply.WriteStatus(w, reply.StatusOf(reply.New(http.StatusNotFound, fmt.Sprintf("nothing is served at %s", reply.Clip(r.URL.Path)))))
+			reply.WriteStatus(w, reply.StatusOf(reply.New(http.StatusNotFound, fmt.Sprintf("no handler is served at %s", reply.Clip(r.URL.Path)))))
 		}
 	})
 }

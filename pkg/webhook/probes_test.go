@@ -191,7 +191,7 @@ func TestOpsAddr(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	unserved := webhook.NewServer(webhook.Options{TLSConfig: config, Addr: "127.0.0.1:0", Metrics: http.NotFoundHandler()})
-	if err := unserved.Start(t.Context()); err == nil || err.Error() != "cannot start the webhook server: Options.Metrics is served nowhere: set OpsAddr or OpsListener" {
+	if err := unserved.Start(t.Context()); err == nil || err.Error() != "cannot start the webhook server: Options.Metrics is not served: set OpsAddr or OpsListener" {
 		t.Errorf("got %v", err)
 	}
 	stop()

@@ -92,7 +92,7 @@ func TestSlowBodiesMakeRoom(t *testing.T) {
 			e.ask(t, hook, call{}).allowed(t, call{}, true)
 			a := <-slow[i].answer // the oldest body is evicted first
 			a.turnedAway(t, http.StatusTooManyRequests, "1")
-			if m := a.failed(t).Message; m != "the webhook server is busy: other calls wait, and the body of this one arrives too slowly" {
+			if m := a.failed(t).Message; m != "the webhook server is busy: other calls are waiting, and the body of this one arrives too slowly" {
 				t.Errorf("got %s", m)
 			}
 			if i == 0 { // the evicted call has left room

@@ -102,9 +102,9 @@ func receive(t *testing.T, from *bufio.Reader, code int, last bool) {
 	}
 }
 
-// TestABodyWithoutALengthThatWasTurnedAway checks that such a body does not keep its connection
+// TestRejectedBodyWithoutLength checks that such a body does not keep its connection
 // open.
-func TestABodyWithoutALengthThatWasTurnedAway(t *testing.T) {
+func TestRejectedBodyWithoutLength(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newBlockingHandler()
 		hook := mutating(d.handle)

@@ -34,7 +34,7 @@ var _ = Describe("Install beside other field managers", func() {
 		Expect(installer.Apply(ctx)).To(Succeed())
 		Expect(bundles(ctx)).To(Equal(map[string]int{"one.example.com": 0, i.marker(): 0}))
 		Expect(installer.Wait(within(ctx, time.Second))).To(MatchError(ContainSubstring(
-			"(the caBundle does not vouch for the certificate that is served)")))
+			"(the caBundle does not trust the serving certificate)")))
 		i.inject(ctx, validatingKind, "one.example.com", i.marker())
 		Expect(installer.Wait(within(ctx, patience))).To(Succeed())
 		Expect(installer.Apply(ctx)).To(Succeed())
@@ -113,7 +113,7 @@ var _ = Describe("Install beside other field managers", func() {
 		other := i.of(i.denies("two.example.com"))
 		for _, step := range []func(context.Context) error{other.Apply, other.Promote, other.Remove} {
 			Expect(step(ctx)).To(MatchError("ValidatingWebhookConfiguration " + i.name + " was installed for " + i.o.Configuration.URL + ", in namespace " + i.name + ", and this is for " + i.o.Configuration.URL + ", in namespace " + i.target +
-				": choose another Name of the configuration options, or set Force if the one replaces the other"))
+				": choose another Configuration.Name, or set Force if one replaces the other"))
 		}
 		Expect(i.validating(ctx)).To(Equal(before))
 		i.o.Force = true
@@ -142,7 +142,7 @@ var _ = Describe("Install beside other field managers", func() {
 		running, stop := context.WithCancel(ctx)
 		ended := make(chan error, 1)
 		go func() { ended <- source.Start(running) }()
-		Eventually(func() error { return source.Status().NotReady }, "10s").Should(MatchError(ContainSubstring("belongs to another installation, so its caBundle is left alone")))
+		Eventually(func() error { return source.Status().NotReady }, "10s").Should(MatchError(ContainSubstring("belongs to another installation, so its caBundle is not changed")))
 		stop()
 		Eventually(ended, "10s").Should(Receive(Succeed()))
 		Expect(i.validating(ctx)).To(Equal(before))
@@ -158,8 +158,8 @@ var _ = Describe("Install beside other field managers", func() {
 			"name": "one.example.com", "timeoutSeconds": 17, "failurePolicy": "Ignore",
 		}}})
 		Expect(installer.Apply(ctx)).To(MatchError(And(
-			HavePrefix("cannot apply ValidatingWebhookConfiguration "+i.name+": fields of it belong to others: "),
-			ContainSubstring(`.webhooks[name="one.example.com"].failurePolicy (conflict with "helm"), .webhooks[name="one.example.com"].timeoutSeconds (conflict with "helm"); have those leave them alone, or set Force: `),
+			HavePrefix("cannot apply ValidatingWebhookConfiguration "+i.name+": other field managers own some of its fields: "),
+			ContainSubstring(`.webhooks[name="one.example.com"].failurePolicy (conflict with "helm"), .webhooks[name="one.example.com"].timeoutSeconds (conflict with "helm"); remove the fields from their manifests, or set Force: `),
 		)))
 		Expect(i.policies(ctx)).To(Equal(policies("one.example.com", "Ignore")))
 		i.o.Force = true

@@ -91,7 +91,7 @@ var _ = Describe("Install with FailOpenFirst", func() {
 		Expect(installer.Promote(within(ctx, 200*time.Millisecond))).To(MatchError(
 			`waiting until every replica is ready: context deadline exceeded; last seen: cannot read Deployment ` + i.name + `/hooks: deployments.apps "hooks" not found`))
 		d := i.newDeployment(ctx)
-		Expect(installer.Promote(within(ctx, 200*time.Millisecond))).To(MatchError(ContainSubstring("its newest change was not taken up yet")))
+		Expect(installer.Promote(within(ctx, 200*time.Millisecond))).To(MatchError(ContainSubstring("its latest change has not been observed yet")))
 		Expect(asked.Load()).To(BeZero())
 		promoted := make(chan error, 1)
 		go func() { promoted <- installer.Promote(within(ctx, patience)) }()

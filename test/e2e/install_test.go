@@ -225,7 +225,7 @@ var _ = Describe("Install", func() {
 		installer := i.of(hook)
 		Expect(installer.Apply(ctx)).To(Succeed())
 		Expect(installer.Wait(within(ctx, time.Second))).To(MatchError(And(
-			ContainSubstring("(the server has to serve Installer.Hooks)"),
+			ContainSubstring("(the server must serve Installer.Hooks)"),
 			ContainSubstring("no hook is served at /validate/"+i.marker()),
 		)))
 	})
@@ -233,7 +233,7 @@ var _ = Describe("Install", func() {
 	It("stores nothing for a namespace that does not exist", func(ctx context.Context) {
 		i.o.Configuration.Namespace = "nowhere"
 		installer := i.serving(i.denies("denies.example.com"), i.labels("labels.example.com"))
-		const reason = `create namespace nowhere, in which the webhook is to run: namespaces "nowhere" not found`
+		const reason = `create namespace nowhere, in which the webhook runs: namespaces "nowhere" not found`
 		Expect(installer.Apply(ctx)).To(MatchError("nothing is installed: " + reason))
 		Expect(installer.Promote(ctx)).To(MatchError("nothing is installed: " + reason))
 		Expect(i.there(ctx)).To(BeEmpty())
@@ -268,7 +268,7 @@ var _ = Describe("Install", func() {
 		installer := i.serving(i.denies("denies.example.com"))
 		Expect(installer.Apply(ctx)).To(Succeed())
 		Expect(installer.Wait(within(ctx, 500*time.Millisecond))).To(MatchError(ContainSubstring(
-			"ValidatingWebhookConfiguration " + i.name + `: the question about it was refused by something else: admission webhook "policy.example.com" denied the request: no leases here`)))
+			"ValidatingWebhookConfiguration " + i.name + `: another component refused the check request: admission webhook "policy.example.com" denied the request: no leases here`)))
 	})
 
 	It("works if the object of the marker request exists", func(ctx context.Context) {
@@ -319,7 +319,7 @@ var _ = Describe("Install", func() {
 			installer := i.serving(i.denies("denies.example.com"))
 			Expect(installer.Apply(ctx)).To(Succeed())
 			Expect(installer.Remove(within(ctx, time.Second))).To(MatchError(ContainSubstring(
-				"the question about it does not arrive: a mutating webhook or policy takes the label install.admitkit.dev/marker away from Leases")))
+				"the check request does not reach its webhook: a mutating webhook or policy removes the label install.admitkit.dev/marker from Leases")))
 		})
 
 		It("succeeds if nothing was installed", func(ctx context.Context) {

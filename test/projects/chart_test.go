@@ -117,7 +117,7 @@ func (p *project) runsInRelease(t *testing.T, dir, namespace string) {
 	if log := p.replica(t, dir, written, args(deployment)...); strings.Contains(log, "forbidden") || !strings.Contains(log, `"msg":"caBundle written"`) {
 		t.Errorf("in the release the program logs\n%s", log)
 	}
-	if log := p.replica(t, dir, "", args(job)...); !strings.Contains(log, "the webhooks are taken away") {
+	if log := p.replica(t, dir, "", args(job)...); !strings.Contains(log, "the webhooks are removed") {
 		t.Errorf("the Job logs\n%s", log)
 	}
 	p.replica(t, dir, written, args(deployment)...)

@@ -39,7 +39,7 @@ func (p *project) install(t *testing.T, dir string) {
 	if err != nil || owners != p.name {
 		t.Errorf("the configuration is owned by %q, not by the namespace: %v", owners, err)
 	}
-	if log = p.replica(t, dir, "", "--self-managed", "--uninstall"); !strings.Contains(log, "the webhooks are taken away") {
+	if log = p.replica(t, dir, "", "--self-managed", "--uninstall"); !strings.Contains(log, "the webhooks are removed") {
 		t.Errorf("the log of uninstalling is\n%s", log)
 	}
 	left, err := kubectl(t, dir, "get", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "-o", "name")

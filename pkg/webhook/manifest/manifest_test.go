@@ -167,9 +167,9 @@ func TestStatic(t *testing.T) {
 		wantErrs     []string
 	}{
 		{"shop", "the suffix is added", url, url, "shop.static.k8s.io", nil},
-		{"shop.static.k8s.io", "it is there", url, url, "shop.static.k8s.io", nil},
-		{"shop", "both are told", service, service, "", []string{"webhook m is served by a Service", "webhook v is served by a Service"}},
-		{"shop", "nothing says where", admissionregistrationv1.WebhookClientConfig{}, url, "", []string{"webhook m is served by a Service"}},
+		{"shop.static.k8s.io", "the suffix exists", url, url, "shop.static.k8s.io", nil},
+		{"shop", "both errors are reported", service, service, "", []string{"webhook m is served by a Service", "webhook v is served by a Service"}},
+		{"shop", "no address", admissionregistrationv1.WebhookClientConfig{}, url, "", []string{"webhook m is served by a Service"}},
 		{strings.Repeat("a", 250), "with the suffix it is too long", url, url, "", []string{"must be no more than 253"}},
 	}
 	for _, row := range rows {

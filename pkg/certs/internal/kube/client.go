@@ -54,7 +54,7 @@ func New(config *rest.Config, clock func() time.Time, namespace, secretName, fie
 	})
 	var err error
 	if k.client, err = dynamic.NewForConfig(config); err != nil {
-		return nil, fmt.Errorf("cannot make a client: %w", err)
+		return nil, fmt.Errorf("cannot create a client: %w", err)
 	}
 	return k, nil
 }
@@ -101,7 +101,7 @@ func (k *Client) explain(err error, verb string, p objectRef) error {
 			p, verb, verb, p.resource.GroupResource(), err)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%s: cannot %s it: no answer in %s: %w", p, verb, k.timeout, err)
+		return fmt.Errorf("%s: cannot %s it: no response within %s: %w", p, verb, k.timeout, err)
 	}
 	return fmt.Errorf("%s: cannot %s it: %w", p, verb, err)
 }

@@ -107,7 +107,7 @@ func encoded(bundle string) string { return base64.StdEncoding.EncodeToString([]
 
 func TestNew(t *testing.T) {
 	_, err := New(&rest.Config{Host: "https://a b"}, time.Now, "ns", "ca", testManager)
-	wantError(t, err, nil, "cannot make a client")
+	wantError(t, err, nil, "cannot create a client")
 	config := &rest.Config{Host: "https://127.0.0.1:1", Timeout: 5}
 	if _, err := New(config, time.Now, "ns", "ca", testManager); err != nil {
 		t.Fatal(err)
@@ -128,11 +128,11 @@ func TestHungServer(t *testing.T) {
 	k.timeout = 20 * time.Millisecond
 	target := Target{Kind: APIService, Name: "x"}
 	_, err = k.ReadSecret(t.Context())
-	wantError(t, err, nil, "Secret ns/ca: cannot get it: no answer in 20ms")
-	wantError(t, k.WriteSecret(t.Context(), Secret{}), nil, "Secret ns/ca: cannot create it: no answer in 20ms")
-	wantError(t, k.WriteSecret(t.Context(), Secret{Version: "1"}), nil, "Secret ns/ca: cannot get it: no answer in 20ms")
+	wantError(t, err, nil, "Secret ns/ca: cannot get it: no response within 20ms")
+	wantError(t, k.WriteSecret(t.Context(), Secret{}), nil, "Secret ns/ca: cannot create it: no response within 20ms")
+	wantError(t, k.WriteSecret(t.Context(), Secret{Version: "1"}), nil, "Secret ns/ca: cannot get it: no response within 20ms")
 	_, err = k.ReadTarget(t.Context(), target)
-	wantError(t, err, nil, "APIService x: cannot get it: no answer in 20ms")
+	wantError(t, err, nil, "APIService x: cannot get it: no response within 20ms")
 	state := TargetState{Entries: []Entry{{}}}
-	wantError(t, k.WriteTarget(t.Context(), target, state, nil), nil, "APIService x: cannot patch it: no answer in 20ms")
+	wantError(t, k.WriteTarget(t.Context(), target, state, nil), nil, "APIService x: cannot patch it: no response within 20ms")
 }

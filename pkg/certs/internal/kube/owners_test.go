@@ -54,7 +54,7 @@ func testOtherOwners(t *testing.T, c testCluster) {
 			t.Errorf("got %s", got)
 		}
 	})
-	t.Run("an apply with a bundle conflicts, or is put right when forced", func(t *testing.T) {
+	t.Run("an apply with a bundle conflicts, or is corrected when forced", func(t *testing.T) {
 		webhook := fmt.Sprintf(`{"name": "a.example.com", "clientConfig": {"caBundle": %q}}`, encoded("foreign"))
 		err := apply(t, c, target, webhook, false)
 		if err == nil || !strings.Contains(err.Error(), `conflict with "admitkit-certs": .webhooks[name="a.example.com"].clientConfig.caBundle`) {

@@ -128,7 +128,7 @@ func testMissingRights(t *testing.T, c testCluster) {
 			})
 		})
 	}
-	t.Run("a target that is gone", func(t *testing.T) { // patching an absent object needs the permission to create it
+	t.Run("a deleted target", func(t *testing.T) { // patching an absent object needs the permission to create it
 		k := c.limited(t, rightsFor(target))
 		var state TargetState
 		kubetest.Eventually(t, func() (err error) {

@@ -48,7 +48,7 @@ func (k *Client) ReadTarget(ctx context.Context, t Target) (TargetState, error) 
 		return TargetState{}, k.explain(err, "get", p)
 	}
 	if owner := object.GetAnnotations()[t.OwnerAnnotation]; t.OwnerAnnotation != "" && owner != "" && owner != t.Owner {
-		return TargetState{}, fmt.Errorf("%s %w: %s is %q there, and this is %q", p, ErrOtherOwner, t.OwnerAnnotation, owner, t.Owner)
+		return TargetState{}, fmt.Errorf("%s %w: its annotation %s is %q, and this installation's is %q", p, ErrOtherOwner, t.OwnerAnnotation, owner, t.Owner)
 	}
 	state := TargetState{Version: object.GetResourceVersion(), uid: string(object.GetUID()), Written: k.writtenAt(object)}
 	if bundlePaths[t.Kind] != nil {

@@ -16,7 +16,7 @@ var (
 	// ErrNoBundle: the target calls no webhook, so it needs no caBundle.
 	ErrNoBundle = errors.New("needs no caBundle")
 	// ErrOtherOwner: the target's owner annotation names another installation.
-	ErrOtherOwner = errors.New("belongs to another installation, so its caBundle is left alone")
+	ErrOtherOwner = errors.New("belongs to another installation, so its caBundle is not changed")
 )
 
 // A Secret is a version of the CA's Secret.

@@ -48,13 +48,13 @@ func testWatch(t *testing.T, c testCluster) {
 		first  int64  // the number of objects that exist at the start
 		change func(t *testing.T)
 	}{
-		{"the Secret is made", Target{Kind: APIService, Name: "none"}, 0, func(t *testing.T) {
+		{"the Secret is created", Target{Kind: APIService, Name: "none"}, 0, func(t *testing.T) {
 			if err := k.WriteSecret(t.Context(), Secret{}); err != nil {
 				t.Fatal(err)
 			}
 		}},
-		{"the Secret is changed", Target{Kind: "Pod", Name: "none"}, 1, func(t *testing.T) { kubetest.Merge(t, c.Resource("v1", "Secret", k.namespace), "ca", change) }},
-		{"the Secret is deleted", Target{}, 1, func(t *testing.T) { kubetest.Delete(t, c.Resource("v1", "Secret", k.namespace), "ca") }},
+		{"the Secret is changed", Target{Kind: APIService, Name: "none"}, 1, func(t *testing.T) { kubetest.Merge(t, c.Resource("v1", "Secret", k.namespace), "ca", change) }},
+		{"the Secret is deleted", Target{Kind: APIService, Name: "none"}, 1, func(t *testing.T) { kubetest.Delete(t, c.Resource("v1", "Secret", k.namespace), "ca") }},
 		{"a configuration", webhooks, 1, func(t *testing.T) { kubetest.Merge(t, configurations, webhooks.Name, change) }},
 		{"an APIService", service, 1, func(t *testing.T) { kubetest.Merge(t, services, service.Name, change) }},
 		{"a CustomResourceDefinition", definition, 1, func(t *testing.T) { kubetest.Merge(t, definitions, definition.Name, change) }},

@@ -38,7 +38,7 @@ func (c *Config) check() error {
 	}
 	for i, name := range c.Names {
 		if strings.TrimSpace(name) != name || name == "" {
-			return fmt.Errorf("Options.ClientAuth.Names[%d] is %q: leave out names that are empty, and spaces around them", i, name)
+			return fmt.Errorf("Options.ClientAuth.Names[%d] is %q: remove empty names and the spaces around names", i, name)
 		}
 	}
 	return nil

@@ -18,7 +18,7 @@ import (
 func CheckType[T any](webhook string) error {
 	t := reflect.TypeFor[T]()
 	if t.Kind() != reflect.Struct {
-		return fmt.Errorf("the handler takes a Request[%s], but an object decodes into a struct type only", t)
+		return fmt.Errorf("the handler takes a Request[%s], but an object decodes only into a struct type", t)
 	}
 	w := typeWalk{webhook: webhook, root: t, seen: map[reflect.Type]bool{}}
 	w.visit(t, "")
@@ -87,13 +87,13 @@ func (w *typeWalk) field(f reflect.StructField, at string) {
 	}
 	at = strings.TrimPrefix(at+"."+f.Name, ".")
 	if name, _, _ := strings.Cut(tag, ","); name == "" && isObjectMeta(f.Type) {
-		w.fault("its field %s would be at the wrong place in JSON; give it the tag `json:\"metadata\"`", at)
+		w.fault("its field %s would be in the wrong place in JSON; give it the tag `json:\"metadata\"`", at)
 	}
 	w.visit(f.Type, at)
 }
 
 func (w *typeWalk) unwritable(t reflect.Type, at string) {
-	w.fault("JSON has no place for its field %s, a %s; give it the tag `json:\"-\"`", at, t)
+	w.fault("JSON cannot hold its field %s, a %s; give it the tag `json:\"-\"`", at, t)
 }
 
 func (w *typeWalk) fault(format string, args ...any) {

@@ -176,11 +176,11 @@ func validateOverlaps(at *field.Path, resources []string) field.ErrorList {
 		name, sub, hasSub := strings.Cut(resource, "/")
 		switch {
 		case !hasSub && resource != "*" && all.Has("*"):
-			errs = append(errs, field.Invalid(at.Index(i), resource, `"*" covers it already`))
+			errs = append(errs, field.Invalid(at.Index(i), resource, `"*" already covers it`))
 		case hasSub && sub != "*" && all.Has(name+"/*"):
-			errs = append(errs, field.Invalid(at.Index(i), resource, fmt.Sprintf("%q covers it already", name+"/*")))
+			errs = append(errs, field.Invalid(at.Index(i), resource, fmt.Sprintf("%q already covers it", name+"/*")))
 		case hasSub && name != "*" && all.Has("*/"+sub):
-			errs = append(errs, field.Invalid(at.Index(i), resource, fmt.Sprintf("%q covers it already", "*/"+sub)))
+			errs = append(errs, field.Invalid(at.Index(i), resource, fmt.Sprintf("%q already covers it", "*/"+sub)))
 		case hasSub && (name == "*" || sub == "*") && slices.Contains(resources[:i], resource):
 			errs = append(errs, field.Duplicate(at.Index(i), resource))
 		}
