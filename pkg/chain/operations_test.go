@@ -74,7 +74,7 @@ func at(v any, path string) string {
 	return string(b)
 }
 
-func TestWhatIsSent(t *testing.T) {
+func TestRequestThatIsSent(t *testing.T) {
 	scheduled := []byte(strings.Replace(string(podJSON("web")), `"spec":{`, `"spec":{"nodeName":"n",`, 1))
 	for _, test := range []struct {
 		name string

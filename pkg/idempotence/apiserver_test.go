@@ -97,7 +97,7 @@ func TestAPIServer(t *testing.T) {
 	})
 }
 
-func TestAPIServerThatIsNotThere(t *testing.T) {
+func TestMissingAPIServer(t *testing.T) {
 	c := pattern(t, "P01 blind append of a sidecar")
 	_, err := Run(t.Context(), Handler(c.Webhook, c.New), Options{APIServer: &rest.Config{Host: "https://127.0.0.1:1"}})
 	if failed := (*Error)(nil); !errors.As(err, &failed) || failed.Reason.Code != ReasonAPIServerFailed {

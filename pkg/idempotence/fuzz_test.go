@@ -135,7 +135,7 @@ func TestFuzzFailsIfNothingIsChanged(t *testing.T) {
 	}
 }
 
-func TestFuzzTellsWhatCannotBeTested(t *testing.T) {
+func TestFuzzReportsWhatItCannotTest(t *testing.T) {
 	registration, _ := marking()
 	z, err := newFuzzer(URL(registration, nil, "http://"+refusing(t)), Options{})
 	if err == nil {

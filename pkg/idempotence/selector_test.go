@@ -40,7 +40,7 @@ func TestCallsOnlyForObjectsSelected(t *testing.T) {
 	}
 }
 
-func TestSaysWhatLeavesOutAllObjects(t *testing.T) {
+func TestSelectorThatExcludesAllObjectsIsReported(t *testing.T) {
 	in := &metav1.LabelSelector{MatchLabels: map[string]string{"inject": "yes"}}
 	for want, set := range map[string]func(*admissionregistrationv1.MutatingWebhook){
 		"objectSelector inject=yes": func(w *admissionregistrationv1.MutatingWebhook) { w.ObjectSelector = in },

@@ -10,7 +10,7 @@ import (
 )
 
 // The finding names the webhooks that never settle and shows their changes.
-func TestFindingNamesWhoNeverSettles(t *testing.T) {
+func TestFindingNamesTheWebhookThatNeverSettles(t *testing.T) {
 	named := func(name string, edit func(*admissionv1.AdmissionRequest, document)) Subject {
 		s := editing("", "v1", "configmaps", onCreate, edit)
 		s.webhooks[0].Name = name

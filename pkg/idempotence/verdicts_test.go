@@ -93,7 +93,7 @@ func TestAllowInconclusiveIsChecked(t *testing.T) {
 }
 
 // The webhook must change objects of each kind that it is called for.
-func TestEachKindHasToBeChanged(t *testing.T) {
+func TestEachKindMustBeChanged(t *testing.T) {
 	subject := editing("", "v1", "*", onCreate, func(r *admissionv1.AdmissionRequest, doc document) {
 		if r.Kind.Kind == "ConfigMap" {
 			marked(r, doc)

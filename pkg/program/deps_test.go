@@ -78,7 +78,7 @@ func TestRegistrationsNeedNoCluster(t *testing.T) {
 	}
 }
 
-func TestNoPermissionsAreSaidInTheOutput(t *testing.T) {
+func TestOutputReportsThatNoPermissionsAreNeeded(t *testing.T) {
 	withoutCluster(t)
 	var out bytes.Buffer
 	if err := newProgram().Run(t.Context(), []string{"--print-rbac"}, &out, io.Discard); err != nil || out.String() != "# example needs no permissions.\n" {

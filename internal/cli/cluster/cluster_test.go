@@ -60,7 +60,7 @@ func TestListReadsAllPages(t *testing.T) {
 	}
 }
 
-func TestListSaysWhatIsWrong(t *testing.T) {
+func TestListErrors(t *testing.T) {
 	rows := []struct {
 		name, reason string
 		answer       http.HandlerFunc
@@ -138,7 +138,7 @@ func TestListEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestConfigSaysWhatIsWrong(t *testing.T) {
+func TestConfigErrors(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("HOME", t.TempDir())
 	bad := filepath.Join(t.TempDir(), "bad")

@@ -202,7 +202,7 @@ func TestMount(t *testing.T) {
 	}
 }
 
-func TestTextSaysWhichHooksAnswered(t *testing.T) {
+func TestTextNamesTheHooksThatAnswered(t *testing.T) {
 	a := &Admission{Webhook: "a.example.com", Operation: "CREATE", Resource: "pods", Name: "web", Outcome: Allowed, WaitedMilliseconds: 3000, BeforeChange: true}
 	if got := a.text(screen.Painter{}, 200); !strings.Contains(got, "answered by the previous hooks after waiting 3.0 s for the build") {
 		t.Error(got)

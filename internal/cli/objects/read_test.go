@@ -248,7 +248,7 @@ func TestReadTakesWhatKubectlTakes(t *testing.T) {
 	}
 }
 
-func TestReadSaysWhatIsWrong(t *testing.T) {
+func TestReadErrors(t *testing.T) {
 	rows := []struct{ name, reason, text, want string }{
 		{"yaml", "the line is the file's, not the document's", "apiVersion: v1\nkind: Pod\n---\na: [", "x.yaml:4: did not"},
 		{"no kind", "the error names the missing field", "apiVersion: v1\n", "x.yaml:1: not a Kubernetes object: it has no kind"},

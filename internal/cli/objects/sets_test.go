@@ -112,7 +112,7 @@ func TestSortFillsInOld(t *testing.T) {
 	}
 }
 
-func TestSortSaysWhatIsWrong(t *testing.T) {
+func TestSortErrors(t *testing.T) {
 	found, err := parse("x.yaml", []byte("\n{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: a}, webhooks: 3}"))
 	if err != nil {
 		t.Fatal(err)

@@ -154,7 +154,7 @@ func TestKeysOfCustomResources(t *testing.T) {
 	}
 }
 
-func TestForCRDSaysWhatIsWrong(t *testing.T) {
+func TestForCRDErrors(t *testing.T) {
 	crd := readCRD(t, "widgets")
 	if _, err := ForCRD(crd, "v2"); err == nil {
 		t.Error("a version that is not there")

@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-func TestRepairTakesOutWhatMayBeMissing(t *testing.T) {
+func TestRepairRemovesOptionalParts(t *testing.T) {
 	g := crdGenerator(t, "widgets")
 	b := &build{Generator: g, r: source(1)}
 	widget := func(spec object) object {
