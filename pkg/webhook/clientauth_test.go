@@ -217,8 +217,8 @@ func TestStartReportsClientAuthErrors(t *testing.T) {
 	}{
 		{reason: "no credentials configured", want: "Options.ClientAuth has no credentials: set its CAFile, TokenFile or BasicFile, or leave ClientAuth nil"},
 		{reason: "names without CAFile", auth: webhook.ClientAuth{TokenFile: missing, Names: []string{"a"}}, want: "Options.ClientAuth.Names are names of client certificates: set CAFile too"},
-		{reason: "an empty name", auth: webhook.ClientAuth{CAFile: missing, Names: []string{"a", ""}}, want: `Options.ClientAuth.Names[1] is "": leave out`},
-		{reason: "a name with a space", auth: webhook.ClientAuth{CAFile: missing, Names: []string{"a "}}, want: `Options.ClientAuth.Names[0] is "a ": leave out`},
+		{reason: "an empty name", auth: webhook.ClientAuth{CAFile: missing, Names: []string{"a", ""}}, want: `Options.ClientAuth.Names[1] is "": remove empty names`},
+		{reason: "a name with a space", auth: webhook.ClientAuth{CAFile: missing, Names: []string{"a "}}, want: `Options.ClientAuth.Names[0] is "a ": remove empty names`},
 		{reason: "all missing", auth: webhook.ClientAuth{CAFile: missing + "1", TokenFile: missing + "2", BasicFile: missing + "3"},
 			want: missing + "1: no such file or directory\nOptions.ClientAuth.TokenFile: stat " + missing + "2: no such file or directory\nOptions.ClientAuth.BasicFile: stat " + missing + "3: no such file"},
 		{reason: "a folder", auth: webhook.ClientAuth{CAFile: dir}, want: dir + " is not a regular file"},
