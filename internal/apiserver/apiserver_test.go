@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -184,6 +185,42 @@ func TestLeftovers(t *testing.T) {
 	defer func() { _ = response.Body.Close() }()
 	if _, err := io.Copy(io.Discard, response.Body); err != nil || response.StatusCode != http.StatusOK {
 		t.Errorf("the other server answers %s, %v", response.Status, err)
+	}
+}
+
+// TestRemoveWhileOthersLookForLeftovers checks that a program that looks for leftovers does not disturb one that
+// removes its own data.
+func TestRemoveWhileOthersLookForLeftovers(t *testing.T) {
+	emptyTemp(t)
+	done := make(chan struct{})
+	var others sync.WaitGroup
+	for range 4 {
+		others.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					removeLeftovers()
+				}
+			}
+		})
+	}
+	defer others.Wait()
+	defer close(done)
+	for i := range 100 {
+		d, err := newDataDir()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"a", "kubeconfig", "pids", "x", "y", "z"} { // they take time to remove
+			if err := os.WriteFile(filepath.Join(d.path, name), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := d.remove(); err != nil {
+			t.Fatalf("folder %d: %v", i, err)
+		}
 	}
 }
 

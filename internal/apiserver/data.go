@@ -58,8 +58,14 @@ func (d *dataDir) recordPID(pid int) error {
 	return err
 }
 
+// remove removes the folder. It renames the folder first: otherwise removeLeftovers in another program could create the
+// lock file again after it was removed, and the folder would not be empty.
 func (d *dataDir) remove() error {
-	err := os.RemoveAll(d.path)
+	path := filepath.Join(filepath.Dir(d.path), "admitkit-old-"+strings.TrimPrefix(filepath.Base(d.path), prefix))
+	if os.Rename(d.path, path) != nil {
+		path = d.path // not every system renames a folder with open files
+	}
+	err := os.RemoveAll(path)
 	d.unlock()
 	return err
 }
