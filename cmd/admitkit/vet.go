@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -75,12 +76,15 @@ admitkit vet ./hooks/...`,
 		if len(args) == 0 {
 			args = []string{"./..."}
 		}
-		findings, err := goVet(c.Context(), self, args)
-		if err != nil {
-			return err
+		findings, unchecked := goVet(c.Context(), self, args)
+		if unchecked != nil && len(findings) == 0 {
+			return unchecked
 		}
 		if err := outputs.Write(s, findings.write); err != nil {
 			return err
+		}
+		if unchecked != nil {
+			s.Problem(unchecked)
 		}
 		if len(findings) > 0 {
 			return problem.ErrFound
@@ -98,52 +102,78 @@ type vetFinding struct {
 	Message  string `json:"message"`
 }
 
-// goVet runs the analyzer through "go vet", which knows how to load packages.
+// goVet runs the analyzer through "go vet", which knows how to load packages. It returns findings together with an error
+// if some of the packages could not be checked.
 func goVet(ctx context.Context, self string, packages []string) (vetFindings, error) {
 	run := exec.CommandContext(ctx, "go", append([]string{"vet", "-json", "-vettool=" + self}, packages...)...)
 	said, err := run.CombinedOutput() // the stream of the findings depends on the version of Go
-	switch {
-	case errors.Is(err, exec.ErrNotFound):
+	if errors.Is(err, exec.ErrNotFound) {
 		return nil, problem.New("Go is not installed").Hint("https://go.dev/dl")
-	case err != nil:
-		return nil, problem.New("the packages cannot be checked:\n%s", bytes.TrimSpace(said)).Hint("go vet %s", strings.Join(packages, " "))
 	}
-	findings, err := parseVet(said)
+	findings, failures, rest := parseVet(said)
 	if err != nil {
-		return nil, problem.New("the output of go vet cannot be read: %w", err).Hint("go vet -json %s", strings.Join(packages, " "))
+		failures = append([]string{strings.TrimSpace(rest)}, failures...)
+	}
+	if len(failures) > 0 {
+		return findings, problem.New("the packages cannot be checked:\n%s", strings.Join(failures, "\n")).Hint("go vet %s", strings.Join(packages, " "))
 	}
 	return findings, nil
 }
 
-// parseVet reads the output of "go vet -json": lines that begin with "#" name packages, and between them stand objects
-// {PACKAGE: {ANALYZER: [{"posn", "message"}]}}. A package with tests is checked with and without them, so a
-// position can appear twice.
-func parseVet(said []byte) (all vetFindings, err error) {
+// parseVet reads the output of "go vet -json". A JSON object {PACKAGE: {ANALYZER: [{"posn", "message"}]}} begins and
+// ends with a brace at the start of a line. Instead of a list there can be an object {"error": TEXT}. The rest of the
+// output names packages ("# PACKAGE") and has errors and notes of the go command. A package with tests is checked with and
+// without them, so a position can appear twice.
+func parseVet(said []byte) (all vetFindings, failures []string, rest string) {
 	folder, _ := os.Getwd() // without it, positions keep their whole paths
-	var objects bytes.Buffer
+	var object, other bytes.Buffer
 	for line := range bytes.Lines(said) {
-		if !bytes.HasPrefix(line, []byte("#")) {
-			objects.Write(line)
+		begins := bytes.HasPrefix(line, []byte("{"))
+		if object.Len() == 0 && !begins {
+			if !bytes.HasPrefix(line, []byte("#")) {
+				other.Write(line)
+			}
+			continue
 		}
-	}
-	decoder := json.NewDecoder(&objects)
-	for {
-		var packages map[string]map[string][]struct{ Posn, Message string }
-		switch err := decoder.Decode(&packages); {
-		case errors.Is(err, io.EOF):
-			return all, nil
-		case err != nil:
-			return nil, err
+		object.Write(line)
+		if ends := bytes.HasPrefix(line, []byte("}")) || bytes.HasPrefix(line, []byte("{}")); !ends {
+			continue
 		}
+		var packages map[string]map[string]json.RawMessage
+		if err := json.Unmarshal(object.Bytes(), &packages); err != nil {
+			failures = append(failures, fmt.Sprintf("the output of go vet cannot be read: %v", err))
+		}
+		object.Reset()
 		for _, name := range slices.Sorted(maps.Keys(packages)) {
-			for _, d := range packages[name][vet.Analyzer.Name] {
-				found := vetFinding{strings.TrimPrefix(d.Posn, folder+string(filepath.Separator)), d.Message}
-				if !slices.Contains(all, found) {
-					all = append(all, found)
+			found, failure := findingsOf(packages[name][vet.Analyzer.Name], folder)
+			if failure != "" {
+				failures = append(failures, name+": "+failure)
+			}
+			for _, f := range found {
+				if !slices.Contains(all, f) {
+					all = append(all, f)
 				}
 			}
 		}
 	}
+	return all, failures, other.String()
+}
+
+// findingsOf reads what go vet reports of one package: a list of findings, or the failure of the analyzer.
+func findingsOf(reported json.RawMessage, folder string) (all vetFindings, failure string) {
+	var list []struct{ Posn, Message string }
+	var failed struct{ Error string }
+	switch {
+	case len(reported) == 0:
+		return nil, ""
+	case json.Unmarshal(reported, &list) != nil:
+		_ = json.Unmarshal(reported, &failed) // any other form is printed as it is
+		return nil, cmp.Or(failed.Error, string(reported))
+	}
+	for _, d := range list {
+		all = append(all, vetFinding{strings.TrimPrefix(d.Posn, folder+string(filepath.Separator)), d.Message})
+	}
+	return all, ""
 }
 
 func (v vetFindings) write(form string, w io.Writer, _ screen.Painter) error {

@@ -132,12 +132,22 @@ func TestOpeningProperties(t *testing.T) {
 			}
 		}
 		again := readLive(w.at(closed, opening))
+		if names := namesOf(closed); len(names) != len(hooks)+1 || !slices.Equal(namesOf(open), names) || !slices.Equal(namesOf(again), names) {
+			t.Fatalf("seed %d: opened %q, closed %q, applied again %q", seed, namesOf(open), names, namesOf(again))
+		}
 		for _, entry := range slices.Concat(closed.entries, again.entries) {
 			if !failsClosed(entry) {
 				t.Fatalf("seed %d: closed or applied again, %s is open", seed, nameOf(entry))
 			}
 		}
 	}
+}
+
+func namesOf(l live) (names []string) {
+	for _, entry := range l.entries {
+		names = append(names, nameOf(entry))
+	}
+	return names
 }
 
 func TestNoBundleIsEverAppliedUnlessItIsGiven(t *testing.T) {

@@ -222,7 +222,7 @@ func sortsSteps(w *widget) error {
 // movesPort changes the port named http from 8080 to 18080, so that the agent can listen on 8080.
 var movesPort = unless(func(p *corev1.Pod) bool { return p.Spec.HostNetwork }, changesAppContainers(func(c *corev1.Container) {
 	for j := range c.Ports {
-		if port := c.Ports[j]; port.ContainerPort == 8080 && port.Name == "http" {
+		if port := &c.Ports[j]; port.ContainerPort == 8080 && port.Name == "http" {
 			port.ContainerPort = 18080
 		}
 	}

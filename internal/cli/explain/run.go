@@ -161,7 +161,12 @@ func (o *Options) known(w *World) error {
 		if name != "" && !slices.Contains(names, name) {
 			slices.Sort(names)
 			err := problem.New("there is no webhook %s", name)
-			names = slices.Compact(names)
+			switch names = slices.Compact(names); len(names) {
+			case 0:
+				return err
+			case 1:
+				return err.Hint("the only webhook is %s", names[0])
+			}
 			return err.Hint("choose one of %s", strings.Join(names[:min(5, len(names))], ", "))
 		}
 	}

@@ -102,14 +102,18 @@ func (w *World) addConfigurations(sets *objects.Sets) error {
 		}
 		w.validating = replace(w.validating, c.Value)
 	}
+	sortByName(w.mutating)
+	sortByName(w.validating)
 	return nil
 }
 
-// replace adds an object to a list that is sorted by name. It removes the object with the same name.
+// replace adds an object to a list, and removes the one with the same name.
 func replace[T metav1.Object](all []T, one T) []T {
-	all = append(slices.DeleteFunc(all, func(other T) bool { return other.GetName() == one.GetName() }), one)
+	return append(slices.DeleteFunc(all, func(other T) bool { return other.GetName() == one.GetName() }), one)
+}
+
+func sortByName[T metav1.Object](all []T) {
 	slices.SortFunc(all, func(a, b T) int { return cmp.Compare(a.GetName(), b.GetName()) })
-	return all
 }
 
 func (w *World) from(kind, name, where string) error {
