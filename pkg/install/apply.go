@@ -15,7 +15,7 @@ import (
 // configurations; [Installer.Wait] waits until they are enforced. Between the mutating and the validating webhooks it
 // gives the API server a moment to notice the mutating ones. An error names the object and what to do.
 func (i *Installer) Apply(ctx context.Context) error {
-	return i.status.told(i.applier(false).apply(ctx))
+	return i.status.ended(i.applier(false).apply(ctx))
 }
 
 func (a *applier) apply(ctx context.Context) error {

@@ -24,7 +24,8 @@ type cluster interface {
 	// read returns the stored configuration, or nil.
 	read(context.Context, sort) (*unstructured.Unstructured, error)
 	// apply applies a configuration. If object has a resourceVersion, apply returns errChanged unless
-	// the stored resourceVersion is equal. So do the other methods that take a resourceVersion.
+	// the stored resourceVersion is equal. cut and remove check the resourceVersion of l in the same
+	// way.
 	apply(ctx context.Context, s sort, object *unstructured.Unstructured, force bool) error
 	// cut removes the webhooks with these indexes, even if another manager owns fields of them.
 	cut(ctx context.Context, s sort, l live, indexes []int) error
@@ -37,7 +38,7 @@ type cluster interface {
 	deployment(ctx context.Context, name string) (*unstructured.Unstructured, error)
 }
 
-// requestTimeout bounds one request. A marker request may wait for a webhook's timeout.
+// requestTimeout limits one request. A marker request may take as long as the timeout of a webhook.
 const requestTimeout = 15 * time.Second
 
 // kubeCluster is a cluster with a real API server.

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// webhooks returns the entries of a configuration, which the caller may change.
+// webhooks returns the entries of a configuration. The caller may change them.
 func webhooks(configuration *unstructured.Unstructured) []map[string]any {
 	list, _ := configuration.Object["webhooks"].([]any)
 	entries := make([]map[string]any, 0, len(list))
@@ -41,7 +41,7 @@ func bundleOf(webhook map[string]any) string {
 	return bundle
 }
 
-// serverOf returns the called Service or URL without the path.
+// serverOf returns the Service or URL at which a webhook is called, without the path.
 func serverOf(webhook map[string]any) string {
 	c := clientConfig(webhook)
 	if text, ok := c["url"].(string); ok {

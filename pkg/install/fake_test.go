@@ -39,8 +39,8 @@ type fakeCluster struct {
 	versions int
 	before   func()           // called once, before an apply
 	changes  int              // the number of calls that return errChanged
-	fails    int              // the number of calls that return another error,
-	after    int              // after this many changes
+	fails    int              // the number of calls that return another error
+	after    int              // the number of calls that succeed before those
 	answer   func(int) string // returns the answer to the n-th marker request, or the text of an error. Nil answers by the stored objects
 	asked    int
 	at       []time.Duration // the times of the marker requests since the first one

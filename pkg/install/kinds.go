@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A sort is one of the two kinds of configurations.
+// A sort is the kind of a configuration: mutating or validating.
 type sort string
 
 const (

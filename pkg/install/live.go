@@ -79,13 +79,15 @@ func (l live) entry(name string) map[string]any {
 // has reports whether there is a webhook of this name.
 func (l live) has(name string) bool { return l.entry(name) != nil }
 
-// holds reports whether a webhook has Fail already, at the same server. At another server it counts as new.
-func (l live) holds(entry map[string]any) bool {
+// keepsFail reports whether the phase opening must keep Fail for a webhook: the stored webhook of the same
+// name has Fail and is called at the same server. A webhook that moves to another server counts as new.
+func (l live) keepsFail(entry map[string]any) bool {
 	stored := l.entry(nameOf(entry))
 	return failsClosed(stored) && serverOf(stored) == serverOf(entry)
 }
 
-// kept names the finalizers that keep a deleted configuration.
+// kept returns the end of the message that a configuration still exists: the finalizers that delay
+// its deletion, or nothing.
 func (l live) kept() string {
 	if !l.deleting {
 		return ""

@@ -32,8 +32,8 @@ const (
 	markerText = "the configuration is enforced: this answers the program that installed it"
 )
 
-// A stage is the progress of an installation. A configuration at one stage also counts as being at all earlier
-// stages, so that a replica that waits for an earlier stage is not stuck.
+// A stage is the progress of an installation. A configuration that has reached a stage has also reached all
+// earlier ones. Otherwise a replica that waits for an earlier stage would wait forever.
 type stage string
 
 const (
@@ -92,14 +92,14 @@ func markerSelector(values []any) map[string]any {
 	}}}
 }
 
-// A sight is the result of a marker request.
-type sight int
+// A markerResult is what an answer to a marker request means.
+type markerResult int
 
 const (
-	unclear    sight = iota // something else denied the request
-	absent                  // no such configuration is enforced
-	unanswered              // enforced, but calls to the webhook fail
-	enforced                // enforced, and calls are answered
+	unclear    markerResult = iota // something else denied the request
+	absent                         // no such configuration is enforced
+	unanswered                     // enforced, but calls to the webhook fail
+	enforced                       // enforced, and calls are answered
 )
 
 // fullQuota matches a denial of the API server's quota plugin. The denials of webhooks and policies begin with other
@@ -109,8 +109,8 @@ var fullQuota = regexp.MustCompile(`^` + leases.Resource + `\.` + regexp.QuoteMe
 // errStripped says that another webhook removed the label before the marker saw the request.
 var errStripped = fmt.Errorf("a mutating webhook or policy removes the label %s from Leases: exclude Lease %s from it", markerLabel, markerObject)
 
-// look interprets the API server's answer.
-func look(marker string, err error) sight {
+// resultOf interprets the API server's answer.
+func resultOf(marker string, err error) markerResult {
 	switch {
 	case err == nil:
 		return absent

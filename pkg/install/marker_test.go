@@ -31,7 +31,7 @@ func (r *register) Begin(ctx context.Context, h *webhook.Hook, _ *http.Request) 
 	return ctx, nil
 }
 
-// A starting program makes about thirty marker requests, which are all denied. Observers do not see them,
+// A starting program makes about thirty marker requests, and each is denied. Observers do not see them,
 // so metrics do not count these denials.
 func TestMarkersAreNotObserved(t *testing.T) {
 	i, _ := newFake(t, options(), denying("one.example.com"), labelling("two.example.com"))

@@ -35,7 +35,8 @@ type Options struct {
 	// Deployment is rolled out: every replica has the newest template and is ready. If the Deployment
 	// has a newer template by then, the newer program installs, and this program gets [ErrSuperseded].
 	Deployment string
-	// Ready is a further condition of Promote, which calls it until it returns nil. Nil means none.
+	// Ready is a further condition of Promote. Promote calls the function until it returns nil. If
+	// Ready is nil, there is no such condition.
 	Ready func(context.Context) error
 	// Revision orders the versions of a program during a rollout. An installation with a lower
 	// revision changes nothing and returns [ErrSuperseded]. Use a number that grows with every

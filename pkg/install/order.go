@@ -29,8 +29,9 @@ type applier struct {
 // installed.
 const (
 	orderPatience = 10 * time.Second
-	// callPatience covers a certificate source whose CA is older than the configurations, as after an
-	// uninstallation. It is not ready during the minute in which a caBundle settles.
+	// callPatience leaves time for a certificate source whose CA is older than the configurations, as
+	// after an uninstallation. Such a source is not ready until the caBundle has settled, which takes
+	// a minute.
 	callPatience = 2 * time.Minute
 )
 
@@ -80,8 +81,8 @@ func (a *applier) failOpen(ctx context.Context) error {
 	return a.one(ctx, second, opening)
 }
 
-// clear applies both configurations with their own policies and removes unwanted webhooks, the mutating ones after the
-// validating ones.
+// clear applies both configurations with the failure policies of their registrations. It then removes the unwanted
+// webhooks, the validating ones first.
 func (a *applier) clear(ctx context.Context) error {
 	first, second := a.wanted[0], a.wanted[1]
 	verifying, err := a.stored.find(ctx, second)
@@ -128,7 +129,7 @@ func (a *applier) clear(ctx context.Context) error {
 func (a *applier) mutatingFirst(ctx context.Context) error {
 	questions, bound := a.checker.known(a.wanted[0], applied), orderPatience
 	if a.serves {
-		questions[0].unserved, bound = false, callPatience
+		questions[0].allowsUnanswered, bound = false, callPatience
 	}
 	if err := a.checker.settles(ctx, bound, questions); err != nil {
 		return err
@@ -141,8 +142,9 @@ func (a *applier) mutatingFirst(ctx context.Context) error {
 	return a.stored.missed(ctx, a.wanted[0], found)
 }
 
-// applyAll applies the configurations, unless one of them is newer or belongs to another installation. A stored
-// configuration of a kind without hooks gets Ignore with the others, or is removed with the unwanted webhooks.
+// applyAll applies the configurations. If a stored one is newer or belongs to another installation, it changes
+// nothing and returns an error. It also handles a stored configuration of a kind without hooks: in the phase
+// opening its webhooks get Ignore, and with the unwanted webhooks it is removed.
 func (a *applier) applyAll(ctx context.Context, p phase) error {
 	if err := a.findAll(ctx); err != nil {
 		return err
@@ -176,8 +178,8 @@ func (a *applier) applyOne(ctx context.Context, w wanted, p phase) error {
 
 var errUntrusted = errors.New("webhooks do not have the caBundle of the marker yet, so calls to them would fail")
 
-// findAll fails if a configuration is newer or belongs to another installation. A missing configuration is
-// not an error.
+// findAll returns an error if a stored configuration is newer or belongs to another installation. A
+// missing configuration is not an error.
 func (a *applier) findAll(ctx context.Context) error {
 	complete := true
 	for _, w := range a.wanted {
@@ -212,8 +214,8 @@ func (i *Installer) applier(serves bool) *applier {
 // If the program has no hooks of a kind any more, every webhook of that configuration is unwanted. Like other unwanted
 // webhooks, they are removed only after the new ones are enforced.
 
-// retire withdraws a configuration without hooks and reports whether there was one. The mutating configuration may be
-// removed once no API server that answers knows the validating one.
+// retire withdraws a configuration without hooks and reports whether there was one. After a validating one it waits
+// until no API server that answers still enforces it, so that the mutating one can be removed.
 func (a *applier) retire(ctx context.Context, w wanted) (bool, error) {
 	if w.object != nil {
 		return false, nil
@@ -246,7 +248,7 @@ func (a *applier) retireAll(ctx context.Context, patience time.Duration) error {
 		took, err := a.retire(ctx, w)
 		if errs = append(errs, err); took {
 			q := a.checker.gone()[n]
-			q.unsure = true
+			q.allowsUnclear = true
 			gone = append(gone, q)
 		}
 	}

@@ -13,7 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// slow is an API server with slow requests, so that requests of other replicas come in between.
+// slow is an API server whose requests take long, so that the requests of several replicas
+// interleave.
 type slow struct {
 	*laggard
 	mu     *sync.Mutex

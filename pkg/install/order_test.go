@@ -130,7 +130,7 @@ func TestRemovedAndAddedHooksKeepOrder(t *testing.T) {
 			for _, entries := range c.history {
 				policies := policiesOf(entries)
 				for _, name := range []string{"old-verify", "old-inject", "new-verify", "new-inject"} {
-					// Each of the two versions always has a hook of its own, which identifies the version.
+					// Each version has a hook that the other one lacks. This hook identifies the version.
 					if same := strings.Contains(policies, "verify") == strings.HasSuffix(name, "verify"); same && strings.Contains(policies, name) != there[name] {
 						there[name] = !there[name]
 						log = append(log, fmt.Sprint(name, " ", there[name]))
@@ -217,7 +217,7 @@ func TestLastHookOfAKindIsRemovedInOrder(t *testing.T) {
 					older.cluster = d
 					wrong := 0
 					d.watch(t, func(mutates, validates string) {
-						// A hook with Ignore may have no server any more.
+						// If the validating hook has Ignore, its server may have stopped already.
 						if strings.Contains(validates, "verify Fail") && !strings.Contains(mutates, "inject") {
 							wrong++
 						}

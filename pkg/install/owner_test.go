@@ -10,7 +10,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// Two releases of one program in two namespaces, or releases of two programs, have the same name.
+// Two installations have the same name: one program in two namespaces, or two programs. The second
+// one is rejected.
 func TestOtherInstallationWithTheSameNameIsKept(t *testing.T) {
 	at := func(namespace, service string) Options {
 		o := options()

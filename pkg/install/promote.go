@@ -23,7 +23,7 @@ func (i *Installer) Promote(ctx context.Context) error {
 	if err == nil {
 		err = p.promote(ctx, 0)
 	}
-	return i.status.told(err)
+	return i.status.ended(err)
 }
 
 // A promoter installs the configurations in all steps, for one Run or Promote.

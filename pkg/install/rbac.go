@@ -53,8 +53,8 @@ type Permissions struct {
 // permissions of the certificate source. If all hooks are mutating, or all are validating, the program may also read
 // and delete a configuration of the other kind, which an earlier version may have left.
 //
-// Every rule names its objects except the one to create the Secret, because RBAC cannot restrict creation by name. Create
-// an empty Secret yourself to drop that rule.
+// Every rule names its objects, except the rule to create the Secret. RBAC cannot restrict creation by name. Create an
+// empty Secret yourself to drop that rule.
 //
 // The permission to patch even its own configuration is strong: the configuration decides which requests of the cluster
 // the webhook sees and, if it is mutating, changes. The holder of the account's token is nearly a cluster
@@ -110,7 +110,8 @@ func PermissionsFor(name string, subject rbacv1.Subject, rules map[string][]rbac
 	return rights{}.permissions(name, subject, rules)
 }
 
-// An object is the object of a permission. An empty name means any object.
+// An object is what a permission covers: one object of a resource, or all of them if the name is
+// empty.
 type object struct{ namespace, group, resource, name string }
 
 // rights maps each object to the allowed verbs.

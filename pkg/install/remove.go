@@ -39,7 +39,7 @@ func (i *Installer) Remove(ctx context.Context) error {
 	if err == nil {
 		i.status.enters(Removed)
 	}
-	return i.status.told(err)
+	return i.status.ended(err)
 }
 
 // remove reports whether there was a configuration.
@@ -60,8 +60,8 @@ func (a *applier) remove(ctx context.Context) (took bool, err error) {
 	return took, nil
 }
 
-// takeAway withdraws one configuration. If there is another, takeAway waits until the first is no longer enforced,
-// because the validating webhooks would deny objects that are no longer mutated.
+// takeAway withdraws one configuration. If the other one still exists, takeAway waits until w is no longer
+// enforced, because the validating webhooks would deny objects that are no longer mutated.
 func (a *applier) takeAway(ctx context.Context, w wanted, another bool) error {
 	if err := a.stored.untilUnchanged(ctx, func() error { return a.stored.withdraw(ctx, w) }); err != nil {
 		return err

@@ -115,7 +115,7 @@ func TestRemoveWithoutANamespace(t *testing.T) {
 	})
 }
 
-// An answer about a namespace counts as the end only after the configurations are deleted.
+// Remove treats a missing namespace as the end only after the configurations are deleted.
 func TestRemoveReportsAConfigurationThatItCannotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, c := newFake(t, options(), denying("one.example.com"))

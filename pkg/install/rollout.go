@@ -54,7 +54,7 @@ func (r *rollout) awaitReady(ctx context.Context) error {
 // reminder is the interval at which a long wait for readiness is logged.
 const reminder = 5 * time.Minute
 
-// unready returns the message for a wait for readiness.
+// unready returns the log message for the wait until every replica is ready.
 func (r *rollout) unready() string {
 	if r.o.FailOpenFirst {
 		return "not every replica is ready yet: until then failures of new webhooks are ignored, so requests can bypass them"
@@ -107,8 +107,8 @@ func rolledOut(d *appsv1.Deployment) error {
 // errStandBack says that this replica must not install for now.
 var errStandBack = errors.New("its Pod template has changed since this program started, and is being rolled out: the new replicas install")
 
-// standBack returns an error if the Deployment has moved on to another program. It is not an error if the Deployment
-// cannot be read, because the caller does not wait for it.
+// standBack returns an error if the Deployment has moved on to another program. If it cannot read the Deployment, it
+// returns nil. The wait for readiness reports that error.
 func (r *rollout) standBack(ctx context.Context) error {
 	if r.o.Deployment == "" {
 		return nil

@@ -31,7 +31,7 @@ func (i *Installer) Run(ctx context.Context) error {
 	for {
 		err := p.once(ctx)
 		if ctx.Err() == nil {
-			_ = i.status.told(err)
+			_ = i.status.ended(err)
 		}
 		switch {
 		case err == nil:

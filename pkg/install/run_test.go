@@ -20,7 +20,7 @@ func TestRunRetries(t *testing.T) {
 		if err := i.Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		// 1, 2, 4, 8, 16, 30, 30 s, and then three rows of confirmations.
+		// The retries take 1, 2, 4, 8, 16, 30 and 30 s. Then come three series of confirmations.
 		if took := time.Since(start); took < 91*time.Second || took > 95*time.Second {
 			t.Errorf("took %s", took)
 		}

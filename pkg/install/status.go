@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A Phase is the progress of an [Installer]. Later changes of the configurations show only while [Installer.Watch]
-// runs.
+// A Phase is the progress of an [Installer]. A later change of the configurations by another client changes the
+// phase only while [Installer.Watch] runs.
 type Phase string
 
 // The phases.
@@ -76,8 +76,8 @@ func (p *progress) waits(err error) {
 	p.now.Err = err
 }
 
-// told records the result of an attempt and returns it.
-func (p *progress) told(err error) error {
+// ended records the result of an attempt and returns it.
+func (p *progress) ended(err error) error {
 	p.waits(err)
 	switch {
 	case errors.Is(err, ErrSuperseded):

@@ -9,8 +9,9 @@ import (
 	"slices"
 )
 
-// A store reads and changes the stored configurations. During one call, which may wait for a long time, it
-// remembers the configurations that existed, so that it does not install again what was uninstalled.
+// A store reads and changes the stored configurations during one call of an Installer. Such a call may
+// last long, so the store remembers which configurations existed. If a user removes one of them meanwhile,
+// it is not installed again.
 type store struct {
 	*installation
 	seen           map[sort]bool // configurations that existed
@@ -93,7 +94,7 @@ func (s *store) remember(ctx context.Context) error {
 	return nil
 }
 
-// left returns the configurations with webhooks of ours, in the order of their removal.
+// left returns the configurations that still have webhooks of ours, in the order of their removal.
 func (s *store) left(ctx context.Context) ([]wanted, error) {
 	var list []wanted
 	for _, w := range s.wanted {
@@ -109,7 +110,8 @@ func (s *store) left(ctx context.Context) ([]wanted, error) {
 	return list, nil
 }
 
-// withdraw removes our webhooks from a configuration, and deletes it if it has no others.
+// withdraw removes our webhooks from a configuration. If the configuration has no other webhooks,
+// withdraw deletes it.
 func (s *store) withdraw(ctx context.Context, w wanted) error {
 	found, err := s.find(ctx, w)
 	if err != nil {

@@ -13,20 +13,20 @@ import (
 
 // A question is a marker request and the answer that Wait waits for.
 type question struct {
-	sort   sort
-	stage  stage
-	label  string
-	want   sight
-	unsure bool // an unclear answer suffices
-	// unanswered: a failed call of the webhook suffices
-	unserved bool
+	sort             sort
+	stage            stage
+	label            string
+	want             markerResult
+	allowsUnclear    bool // an unclear answer suffices
+	allowsUnanswered bool // a failed call of the webhook suffices
 }
 
 // A checker finds out what the API server enforces, by marker requests.
 type checker struct{ *installation }
 
-// there returns the questions for the wanted stage: whether each wanted configuration has reached it, and whether
-// the others are gone. With FailOpenFirst the others are removed later, so there does not ask about them.
+// there returns the questions whether each configuration with hooks has reached the stage, and whether each
+// configuration without hooks is gone. With FailOpenFirst, a configuration without hooks is removed later, so
+// there is no question about it.
 func (c checker) there(at stage) []question {
 	var list []question
 	for n, q := range c.gone() {
@@ -34,14 +34,14 @@ func (c checker) there(at stage) []question {
 		case w.object != nil:
 			list = append(list, question{sort: w.sort, stage: at, label: labelValue(w.sort, w.name, at, w.version), want: enforced})
 		case !c.o.FailOpenFirst:
-			q.unsure = true
+			q.allowsUnclear = true
 			list = append(list, q)
 		}
 	}
 	return list
 }
 
-// gone returns the questions whether all versions of the configurations are gone.
+// gone returns one question for each configuration: whether no version of it is enforced any more.
 func (c checker) gone() []question {
 	var list []question
 	for _, w := range c.wanted {
@@ -78,7 +78,7 @@ func (c checker) await(ctx context.Context, questions []question) error {
 	}
 }
 
-// sleep waits and reports false if ctx ends first.
+// sleep waits for d. It returns false if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -92,7 +92,7 @@ func describe(questions []question) string {
 	var parts []string
 	for _, q := range questions {
 		switch {
-		case q.unsure: // a condition that need not be certain
+		case q.allowsUnclear: // an unclear answer suffices, so the caller cannot rely on it
 		case q.want == absent:
 			parts = append(parts, fmt.Sprintf("no %s is enforced", kindOf[q.sort]))
 		case q.stage == promoted:
@@ -122,8 +122,8 @@ func (c checker) checkOne(ctx context.Context, q question) error {
 		return &hopelessError{final}
 	}
 	kind := fmt.Sprintf("%s %s", kindOf[q.sort], c.o.Configuration.Name)
-	switch seen := look(markerName(c.o.Configuration.Name), answer); {
-	case seen == q.want || seen == unclear && q.unsure || seen == unanswered && q.unserved:
+	switch seen := resultOf(markerName(c.o.Configuration.Name), answer); {
+	case seen == q.want || seen == unclear && q.allowsUnclear || seen == unanswered && q.allowsUnanswered:
 		return nil
 	case errors.Is(answer, errStripped):
 		return fmt.Errorf("%s: the check request does not reach its webhook: %w", kind, answer)
@@ -179,18 +179,19 @@ func (c checker) awaitFor(ctx context.Context, patience time.Duration, at stage)
 	return c.await(ctx, c.there(at))
 }
 
-// known asks whether the API server knows a configuration, even if its calls fail.
+// known returns the question whether the API server has read a configuration. A failed call of the
+// webhook counts as yes.
 func (c checker) known(w wanted, at stage) []question {
 	for _, q := range c.there(at) {
 		if q.sort == w.sort {
-			q.unserved = true
+			q.allowsUnanswered = true
 			return []question{q}
 		}
 	}
 	return nil
 }
 
-// settles waits a bounded time for the expected answers. It fails only if ctx ends.
+// settles waits for the expected answers, but not longer than bound. It fails only if ctx ends.
 func (c checker) settles(ctx context.Context, bound time.Duration, questions []question) error {
 	if deadline, ends := ctx.Deadline(); ends { // leave time for the other configuration
 		bound = min(bound, time.Until(deadline)/2)

@@ -102,7 +102,7 @@ func TestLook(t *testing.T) {
 	rows := []struct {
 		why  string
 		err  error
-		want sight
+		want markerResult
 	}{
 		{"created", nil, absent},
 		{"the marker's own words", denied(marker, markerText), enforced},
@@ -122,7 +122,7 @@ func TestLook(t *testing.T) {
 		{"a proxy that repeats what it reads", errors.New(denied(marker, markerText).Error()), unclear},
 	}
 	for _, row := range rows {
-		if got := look(marker, row.err); got != row.want {
+		if got := resultOf(marker, row.err); got != row.want {
 			t.Errorf("%s: %d, want %d", row.why, got, row.want)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A wanted configuration is the one that the hooks define.
+// A wanted is one of the two configurations, as the hooks define it.
 type wanted struct {
 	sort    sort
 	name    string
@@ -66,7 +66,8 @@ func (w *wanted) fill(configuration any, o Options) error {
 	return nil
 }
 
-// besideMarker names the marker and the webhooks at the same server.
+// besideMarker returns the names of the marker and of the webhooks that have the same server and
+// CABundle as the marker.
 func (w wanted) besideMarker() []string {
 	entries := webhooks(w.object)
 	marker := entries[0] // it comes first
@@ -79,22 +80,24 @@ func (w wanted) besideMarker() []string {
 	return names
 }
 
-// A phase says which failurePolicy an apply gives to new and to unwanted webhooks. An apply never removes an unwanted
-// webhook: requests could pass unseen until the next apply, or for good if the program ends before it.
+// A phase says which failurePolicy an apply gives to new and to unwanted webhooks: Ignore, or their own. An apply never
+// removes an unwanted webhook: requests could pass unseen until the next apply, or for good if the program ends before
+// it.
 type phase int
 
 const (
-	opening  phase = iota // both get Ignore, because some replicas serve only one of them
-	clearing              // their own policies; the version counts as present after the unwanted ones are cut
-	keeping               // their own policies; the version counts as present, clearing follows later
-	closing               // their own policies; the version counts as promoted
+	opening  phase = iota // new and unwanted webhooks get Ignore, because some replicas serve only one of them
+	clearing              // own policies; the version counts as applied once the unwanted webhooks are removed
+	keeping               // own policies; the version counts as applied, and clearing follows later
+	closing               // own policies; the version counts as promoted
 )
 
-// opens reports whether opening would set Ignore on a webhook that is meant to have Fail.
+// opens reports whether the phase opening would set Ignore on a webhook whose registration says
+// Fail.
 func (w wanted) opens(found live) bool {
 	marker := markerName(w.name)
 	return slices.ContainsFunc(webhooks(w.object), func(entry map[string]any) bool {
-		return nameOf(entry) != marker && failsClosed(entry) && !found.holds(entry)
+		return nameOf(entry) != marker && failsClosed(entry) && !found.keepsFail(entry)
 	})
 }
 
@@ -105,7 +108,7 @@ func (w wanted) at(found live, p phase) *unstructured.Unstructured {
 	stages := []stage{installed, applied, promoted}
 	marker := markerName(w.name)
 	for _, entry := range webhooks(object) {
-		if name := nameOf(entry); p == opening && name != marker && failsClosed(entry) && !found.holds(entry) {
+		if name := nameOf(entry); p == opening && name != marker && failsClosed(entry) && !found.keepsFail(entry) {
 			entry["failurePolicy"] = string(admissionregistrationv1.Ignore)
 			stages = []stage{installed, applied}
 		}
@@ -165,7 +168,7 @@ func (l live) obsolete(w wanted) []int {
 func (l live) untrusted(w wanted) []string {
 	marker := markerName(w.name)
 	trusted := bundleOf(l.entry(marker))
-	if trusted == "" { // trusted without a caBundle
+	if trusted == "" { // no caBundle is needed to trust the server
 		return nil
 	}
 	var server string
@@ -181,7 +184,8 @@ func (l live) untrusted(w wanted) []string {
 	return names
 }
 
-// nothing returns an apply configuration without any of our fields, which releases them.
+// nothing returns a configuration without any of our fields. To apply it gives up the ownership of
+// the fields.
 func nothing(w wanted, found live) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetAPIVersion(configurations[w.sort].GroupVersion().String())
@@ -192,7 +196,8 @@ func nothing(w wanted, found live) *unstructured.Unstructured {
 	return object
 }
 
-// isVersionOf reports whether the stored configuration is of this version, by the stages in its marker.
+// isVersionOf reports whether the stored configuration is of this version. It reads that from the label
+// values that the marker denies.
 func (w wanted) isVersionOf(object *unstructured.Unstructured) bool {
 	for _, entry := range webhooks(object) {
 		if nameOf(entry) != markerName(w.name) {
@@ -208,8 +213,8 @@ func (w wanted) isVersionOf(object *unstructured.Unstructured) bool {
 	return false
 }
 
-// opened returns our webhooks with Ignore. The marker in the result does not confirm the version that the webhooks
-// came from.
+// opened returns our webhooks with Ignore. The marker in the result confirms no version, because the webhooks may
+// be of an older one.
 func (w wanted) opened(found live, o Options) *unstructured.Unstructured {
 	object := nothing(w, found)
 	annotations := map[string]string{}

@@ -198,7 +198,7 @@ func fields(text string) *metav1.FieldsV1 {
 }
 
 func TestUntrusted(t *testing.T) {
-	// A webhook that is served elsewhere needs no caBundle from the injector of the marker's caBundle.
+	// A webhook at another server does not need the marker's caBundle.
 	elsewhere := webhook.Validating(admissionregistrationv1.ValidatingWebhook{
 		Name: "elsewhere.example.com", Rules: webhook.Rules(webhook.OnCreate("", "v1", "pods")),
 		ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: new("https://elsewhere.example.com/x")},
