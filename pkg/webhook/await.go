@@ -86,7 +86,8 @@ func (x *exchange) awaitGoroutine(c call, left time.Duration) outcome {
 	return run.outcome
 }
 
-// run calls the handler. If w is set, run answers if the handler ends the goroutine of the connection.
+// run calls the handler. If the handler ends the goroutine of the connection (runtime.Goexit) and w is not nil,
+// run sends the answer.
 func (x *exchange) run(c call, w http.ResponseWriter) {
 	o := outcome{err: errGoexit}
 	defer func() {

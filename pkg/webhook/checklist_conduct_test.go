@@ -113,7 +113,7 @@ func TestW9_23_AcceptsMissingFields(t *testing.T) {
 			old, _ := req.OldObject() // a handler that needs it returns the error
 			err := req.DecodeOptions(&metav1.CreateOptions{})
 			if req.Operation == admissionv1.Connect {
-				err = nil // a CONNECT has no options, which is an error to decode
+				err = nil // a CONNECT has no options, so decoding them is an error
 			}
 			return errors.Join(err, req.Audit("seen", fmt.Sprint(req.Object != nil, old != nil)))
 		})

@@ -23,8 +23,8 @@ import (
 // Request until the handler returns. The documents are removed from the Request before the bytes are
 // reused. If the handler is left behind, its bytes are not reused.
 //
-// Channels and timers are not reused either: those of a test with a fake clock (testing/synctest)
-// must not be used outside of it.
+// Channels and timers are not reused either: a test with a fake clock (testing/synctest) must not share them
+// with other tests.
 type exchange struct {
 	hook     *Hook
 	ctx      callcontext.Context

@@ -36,7 +36,7 @@ func TestATypeAcceptsOnlyItsKinds(t *testing.T) {
 		reason  string
 		hook    *webhook.Hook
 		kind    string
-		refusal string // empty: taken
+		refusal string // the error; empty if the hook accepts the kind
 	}{
 		{reason: "the kind is the name of the type, the version the end of its package", hook: forAny[corev1.Pod](every), kind: "/v1/Pod"},
 		{reason: "another kind", hook: forAny[corev1.Pod](every), kind: "/v1/Node", refusal: "the hook handles kind Pod (v1), not kind Node (v1)"},

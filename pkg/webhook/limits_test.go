@@ -103,7 +103,8 @@ func TestAHandlerThatIsLeftBehindCounts(t *testing.T) {
 	})
 }
 
-// TestEveryCallReleasesItsPlace makes more calls than MaxInFlight, which end in every possible way.
+// TestEveryCallReleasesItsPlace makes more calls than MaxInFlight allows at once. They end in every possible
+// way, and each must release its place.
 func TestEveryCallReleasesItsPlace(t *testing.T) {
 	inBoth(t, func(t *testing.T, h2 bool) {
 		hook := mutating(func(ctx context.Context, req *webhook.Request[corev1.Pod]) error {

@@ -84,7 +84,7 @@ func TestTypesThatJSONCannotEncode(t *testing.T) {
 	for _, in := range []struct {
 		reason string
 		hook   *webhook.Hook
-		want   string // empty: taken
+		want   string // the error; empty if T is valid
 	}{
 		{"metadata at the root", forAny[rootless](everything...), hook("webhook_test.rootless], but its field ObjectMeta " + nameless)},
 		{"with a tag that does not help", forAny[inlined](everything...), hook("webhook_test.inlined], but its field ObjectMeta " + nameless)},

@@ -31,7 +31,7 @@ const (
 	Denied   Outcome = "denied"
 	Failed   Outcome = "failed"    // the request was not valid, or the handler returned an error
 	Panicked Outcome = "panicked"  // the handler or a method of its types panicked
-	TimedOut Outcome = "timed_out" // the handler or the body was too late, or the client left after half of its time
+	TimedOut Outcome = "timed_out" // the handler or the body was too late, or the client left after half the time
 	Shed     Outcome = "shed"      // the server had no room for the call, or was stopping
 	Refused  Outcome = "refused"   // the call had no valid credentials
 	Canceled Outcome = "canceled"  // the client went away early: it restarts, or a user gives up
@@ -76,8 +76,8 @@ type Observer interface {
 
 // A ConnectionObserver is an [Observer] that also sees failed TLS handshakes.
 type ConnectionObserver interface {
-	// HandshakeFailed is called for each TLS handshake that failed. There are few classes, so a
-	// class can be a metric label.
+	// HandshakeFailed is called for each TLS handshake that failed. class is one of a few constants, so it can
+	// be a metric label.
 	HandshakeFailed(class string)
 }
 

@@ -63,7 +63,7 @@ func (s *Server) readyFor(r *http.Request, public bool) error {
 	return err
 }
 
-// A readiness is the readiness of the server as last logged.
+// A readiness logs when the server becomes ready or stops being ready. It holds what was logged last.
 type readiness struct {
 	mu     sync.Mutex
 	at     time.Time // zero before the first line
@@ -113,7 +113,7 @@ func (s *Server) answerProbe(w http.ResponseWriter, r *http.Request, public bool
 // opsShutdown is how long requests for probes and metrics in flight may take at the end.
 const opsShutdown = 3 * time.Second
 
-// serveOps serves probes and metrics until the function it returns is called.
+// serveOps serves probes and metrics until stop is called.
 func (s *Server) serveOps(listener net.Listener, logger logr.Logger) (stop func()) {
 	if listener == nil {
 		return func() {}

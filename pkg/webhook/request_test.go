@@ -115,8 +115,7 @@ func want(t *testing.T, got, want string) {
 	}
 }
 
-// TestObjectsOfSubresourcesAndOperations calls hooks with objects of another type than the
-// resource.
+// TestObjectsOfSubresourcesAndOperations calls hooks with objects that are not of the resource's own type.
 func TestObjectsOfSubresourcesAndOperations(t *testing.T) {
 	t.Run("scale", func(t *testing.T) {
 		c := call{operation: admissionv1.Update, kind: "autoscaling/v1/Scale", resource: "apps/v1/deployments", sub: "scale",
@@ -381,7 +380,7 @@ func TestAdmissionRequestIsTheWholeRequest(t *testing.T) {
 			t.Errorf("\n got %+v\nwant %+v", got, wanted.Request)
 		}
 		want(t, string(req.RawObject())+string(req.RawOldObject()), c.object+c.oldObject)
-		got.Object.Raw[0], req.RawObject()[0], req.RawOldObject()[0] = 'x', 'x', 'x' // copies: nothing happens
+		got.Object.Raw[0], req.RawObject()[0], req.RawOldObject()[0] = 'x', 'x', 'x' // copies, so nothing else changes
 		if again := req.AdmissionRequest(); !reflect.DeepEqual(again, wanted.Request) || req.UID != types.UID("u-9") {
 			t.Error("a copy is not a copy")
 		}

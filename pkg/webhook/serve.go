@@ -185,9 +185,9 @@ func parseTimeout(parameter string) time.Duration {
 	return max(timeout, 0)
 }
 
-// budget returns the time for the handler: the timeout of the API server less a tenth, at least
-// 100 ms and at most 1 s, to send the answer. The API server rounds its parameter up to a whole
-// second. If timeout is zero, the timeoutSeconds of the registration counts. No registration may
+// budget returns the time for the handler: the timeout of the API server minus the time to send the answer.
+// That time is a tenth of the timeout, but at least 100 ms and at most 1 s. The API server rounds its parameter
+// up to a whole second. If timeout is zero, the timeoutSeconds of the registration counts. No registration may
 // ask for more than 30 s, so a longer timeout is cut to 30 s.
 func (h *Hook) budget(timeout time.Duration) time.Duration {
 	allowed := min(cmp.Or(timeout, h.reg.Timeout()), 30*time.Second)

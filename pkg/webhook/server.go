@@ -52,7 +52,7 @@ func NewServer(o Options, hooks ...*Hook) *Server {
 	}
 }
 
-// NeedLeaderElection reports to a manager that every replica serves.
+// NeedLeaderElection returns false, so that a manager starts the server on every replica.
 func (s *Server) NeedLeaderElection() bool { return false }
 
 // Addr waits until the server listens and returns its address. If the server cannot listen, Addr

@@ -227,8 +227,8 @@ func TestShutdownWaitsForTheCallsInFlight(t *testing.T) {
 	for _, in := range []struct {
 		reason string
 		drain  time.Duration
-		takes  time.Duration // the call
-		after  time.Duration // Start returns
+		takes  time.Duration // how long the call takes
+		after  time.Duration // when Start returns
 		err    string
 	}{
 		{reason: "the longest call there is, by default", drain: -1, takes: 28 * time.Second, after: 28 * time.Second},

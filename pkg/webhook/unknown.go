@@ -58,8 +58,8 @@ func (h *Hook) WithUnknownFields(policy UnknownFieldsPolicy) *Hook {
 	return c.checked()
 }
 
-// checkUnknown returns an error for a policy that cannot be applied: ignoring it would admit
-// objects.
+// checkUnknown returns an error for a policy that cannot be applied. Without the error, the hook would admit
+// objects that its author wants to deny.
 func (h *Hook) checkUnknown() error {
 	switch {
 	case !h.unknown.known():

@@ -112,7 +112,8 @@ func (g generator) text() string {
 // valid returns a text in valid UTF-8, which JSON does not change.
 func (g generator) valid() string { return strings.ToValidUTF8(g.text(), "\uFFFD") }
 
-// result returns an error, or panics, and the expected answer. A panic is a failure.
+// result returns an error for a handler, and the answer to expect. It may also panic, which is a failure to
+// decide.
 func (g generator) result() (verdict, error) {
 	switch g.IntN(10) {
 	case 0:

@@ -61,7 +61,7 @@ func Request(t testing.TB, op admissionv1.Operation, kind schema.GroupVersionKin
 	return req
 }
 
-// untyped returns a plain nil for a nil of any type.
+// untyped returns v, or a nil interface if v is a nil pointer, map or slice.
 func untyped(v any) any {
 	switch r := reflect.ValueOf(v); r.Kind() {
 	case reflect.Pointer, reflect.Map, reflect.Slice:

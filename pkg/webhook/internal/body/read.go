@@ -9,10 +9,10 @@ import "io"
 // buffer may be larger.
 const maxFirstBytes = 4 << 10
 
-// Read reads from to its end, or until it has read more than limit bytes. length is the
-// Content-Length, or -1. Read uses the memory of buf if it can. It calls reserve before it uses
-// any memory, including buf. It never uses more than four times the bytes that have arrived. For
-// buf, the announced bytes count.
+// Read reads from to its end, or until it has read more than limit bytes. length is the Content-Length, or -1.
+// Read uses the memory of buf if it can. It calls reserve before it uses any memory, including buf. It never
+// uses more than four times the bytes that have arrived, except for buf: it uses buf if the Content-Length is
+// at least a quarter of its size.
 func Read(from io.Reader, buf []byte, length, limit int64, reserve func(int64) error) ([]byte, error) {
 	rest := func() int {
 		if announced := length + 1 - int64(len(buf)); announced > 0 { // one byte more, to see the end

@@ -50,7 +50,7 @@ var loggerKey = func() any {
 	return probe.key
 }()
 
-// A keyProbe is a context that records the key of the last Value.
+// A keyProbe is a context that records the key of the last call of its method Value.
 type keyProbe struct {
 	context.Context
 	key any

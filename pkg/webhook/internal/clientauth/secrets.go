@@ -32,8 +32,8 @@ func (s secrets) contains(credential string) bool {
 
 var errSeveral = errors.New("the call has several Authorization headers; the webhook server accepts only one")
 
-// authorization returns the credentials that the call sends by a scheme. Several headers are an
-// error: a proxy in front of the server might have checked a different one.
+// authorization returns the credentials that the call sends with an authentication scheme, such as Bearer.
+// Several headers are an error: a proxy in front of the server might have checked a different one.
 func authorization(r *http.Request, scheme string) (string, error) {
 	headers := r.Header["Authorization"]
 	if len(headers) > 1 {

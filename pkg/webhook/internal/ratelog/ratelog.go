@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ratelog logs errors that any client can provoke without filling the log.
+// Package ratelog limits how often an error is logged, so that a client that provokes errors cannot fill the
+// log.
 package ratelog
 
 import (

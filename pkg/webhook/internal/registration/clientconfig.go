@@ -34,10 +34,10 @@ func (r *Registration) validateClientConfig(at *field.Path) field.ErrorList {
 	return errs
 }
 
-// ValidateBundle is stricter than the API server, which accepts any bytes and then fails every call
-// without a certificate. Anyone who may read the configuration can read the bundle, so it must not
-// hold a private key, and the error never quotes it. White space counts as empty: tools that inject
-// a CA later often use a line feed as a placeholder.
+// ValidateBundle is stricter than the API server. The API server accepts any bytes, and if they contain no
+// certificate, every call then fails. Anyone who may read the configuration can read the bundle. So the bundle
+// must not hold a private key, and the error never quotes it. White space counts as empty: tools that inject a
+// CA later often use a line feed as a placeholder.
 func ValidateBundle(at *field.Path, bundle []byte) field.ErrorList {
 	if IsBlank(bundle) {
 		return nil

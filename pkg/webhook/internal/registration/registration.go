@@ -17,8 +17,8 @@ import (
 // 34 s that the API server gives to one request.
 const defaultTimeoutSeconds = 5
 
-// A Registration is a webhook's registration with defaults. That of a validating webhook is a MutatingWebhook without a
-// ReinvocationPolicy, because the two types have all other fields in common.
+// A Registration is a webhook's registration with defaults. A validating webhook is stored as a MutatingWebhook without
+// a ReinvocationPolicy, because the two types have all other fields in common.
 type Registration struct {
 	admissionregistrationv1.MutatingWebhook
 	Mutating   bool

@@ -17,8 +17,8 @@ import (
 //
 //   - net/http reads a part of the body before it answers, for as long as the client takes.
 //   - If the server closes the connection with unread bytes, the client may lose the answer.
-//   - Go's client reuses the connection once it has written the body, read or not. If the server
-//     closes the connection later, the client loses its next call.
+//   - Go's client reuses the connection once it has written the body, even if the server has not read it. If
+//     the server closes the connection later, the client loses its next call.
 //
 // So the server answers first and then reads the rest. A connection that stays open is closed only
 // if reading the rest takes longer than any call may. On other connections the answer contains

@@ -12,9 +12,11 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
 
-// The body of a call may arrive at any time before the call's deadline, because a network may be slow. A slow body is
-// evicted only if another call needs its slot. The evicted call is answered like one that found no slot, so the API
-// server repeats it after a second. So clients that send a byte now and then do not block other calls.
+// The body of a call may arrive at any time before the call's deadline, because a network may be slow. A body is slow
+// if it takes longer than slowAfter, plus one second for each slowRate bytes that have arrived. A slow body is
+// evicted only if another call or connection needs its room. The evicted call is answered like one that found no
+// slot, so the API server repeats it after a second. So clients that send a byte now and then do not block other
+// calls.
 const (
 	slowAfter = 2 * time.Second
 	slowRate  = 64 << 10 // bytes that give a body one more second

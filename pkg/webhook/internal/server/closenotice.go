@@ -103,7 +103,7 @@ func (all *Connections) notifyIdle() (open int, wait time.Duration) {
 	return open, wait
 }
 
-// markIdle marks the connections to close.
+// markIdle marks the connections that notifyIdle closes.
 func (all *Connections) markIdle() (idle []*Connection, open int, wait time.Duration) {
 	all.mu.Lock()
 	defer all.mu.Unlock()

@@ -31,7 +31,7 @@ type Connection struct {
 	lastCall  atomic.Int64  // age of the connection when its last call ended, in nanoseconds
 	discards  atomic.Bool   // the rest of a body is read so that the next call can follow
 	closing   atomic.Bool   // the connection takes no more calls
-	notified  chan struct{} // made with closing; closed once the client got the close notice, or if it cannot get one
+	notified  chan struct{} // created with closing=true; closed once the client got the close notice, or cannot get one
 	http2Done chan struct{} // with HTTP/2, closed with the connection
 }
 
@@ -39,11 +39,11 @@ type Connection struct {
 type connectionState struct {
 	prev, next *Connection // in one of the lists; nil while the connection is busy
 	idleSince  time.Time
-	busySince  time.Time // an idle time shorter than shortBreak does not reset it
+	busySince  time.Time // start of the busy time, which an idle time shorter than shortBreak does not interrupt
 	tls        *tls.Conn
 	requested  bool // a request was read, or the preface of HTTP/2
 	busy       bool
-	wasBusy    bool // when the connection began to close
+	wasBusy    bool // the connection was busy when it began to close
 	closed     bool
 	cutOff     *time.Timer  // closes the connection if the client does not
 	http2      *http.Server // of this connection alone; set before the first call

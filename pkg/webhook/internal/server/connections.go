@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Connections are the open connections of a server. They are bounded by max.
+// Connections are the open connections of a server. There are at most max.
 type Connections struct {
 	connectionSet
 	max     int
@@ -22,8 +22,8 @@ type Connections struct {
 	notices atomic.Int64 // close notices sent
 }
 
-// NewConnections returns connections with a bound on their number and their age. evictSlowBody ends
-// a slow body, so that its connection becomes idle, and reports whether there was one.
+// NewConnections returns connections with limits of their number and their age. evictSlowBody ends a slow body,
+// so that its connection becomes idle, and reports whether there was one.
 func NewConnections(maximum int, age time.Duration, evictSlowBody func() bool) *Connections {
 	all := &Connections{max: maximum, age: age, evict: evictSlowBody}
 	all.open, all.changed = map[*Connection]struct{}{}, make(chan struct{}, 1)
@@ -82,9 +82,9 @@ func (all *Connections) add(conn net.Conn) *Connection {
 	return c
 }
 
-// jittered returns the age, up to a tenth more or less, so that connections that were opened together
-// do not close together. It subtracts a nanosecond, so that with an age of one nanosecond each answer
-// closes its connection.
+// jittered adds or subtracts up to a tenth of the age, so that connections that were opened together do not
+// close together. It subtracts a nanosecond, so that with an age of one nanosecond each answer closes its
+// connection.
 func jittered(age time.Duration) time.Duration {
 	spread := age / 10
 	return age - spread + min(rand.N(2*spread+1), 1<<63-1-(age-spread)) - 1

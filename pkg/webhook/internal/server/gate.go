@@ -72,8 +72,8 @@ func (g *Gate) enter() error {
 	return nil
 }
 
-// reserve counts n more bytes for a body that then holds own bytes. A single body may be as large
-// as its hook allows.
+// reserve counts n more bytes of memory for a body. own is the memory of that body, including n. A single body
+// may be as large as its hook allows, even over the limit.
 func (g *Gate) reserve(n, own int64) error {
 	if all := g.bytes.Add(n); all > g.maxBytes && all > own && !g.evict(n) {
 		return &Overload{fmt.Sprintf("the bodies of the calls in flight have %d bytes, which is the limit", g.maxBytes)}
