@@ -31,7 +31,7 @@ func testSelfManaged(t *testing.T, c *kubetest.Cluster) {
 	target := Target{Kind: ValidatingWebhookConfiguration, Name: name}
 	o := testOptions()
 	o.Config, o.Namespace, o.Targets = c.Config, c.Namespace(t), []Target{target}
-	o.DNSNames = append(o.DNSNames, "none.none.svc") // of the webhooks
+	o.DNSNames = append(o.DNSNames, "none.none.svc") // the Service that the test's webhooks name
 	o.Settle, o.Interval = 200*time.Millisecond, time.Second
 	var all []*replica
 	for range 3 {

@@ -13,7 +13,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 )
 
-// withClock starts a replica whose clock is ahead.
+// withClock starts a replica whose clock is ahead of the test's clock.
 func withClock(t *testing.T, o Options, f *fakeCluster, ahead time.Duration) *replica {
 	t.Helper()
 	c := &lagging{cluster: f, random: rand.New(rand.NewPCG(1, 1))}

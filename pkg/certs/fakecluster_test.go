@@ -190,7 +190,7 @@ type lagging struct {
 	mu     sync.Mutex
 	most   time.Duration
 	faults int                  // one of this many calls fails; 0 means none
-	pauses int                  // one of this many writes waits for half an hour, as if the process was suspended; 0 means none
+	pauses int                  // one of this many writes waits for half an hour, like a suspended process; 0 means none
 	clock  func() time.Duration // what ahead returns
 }
 

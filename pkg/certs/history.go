@@ -32,7 +32,7 @@ type history struct {
 	clocksDiffer bool
 }
 
-// A caSighting is a CA that was found in a place: a target, or the Secret, whose place is empty.
+// A caSighting is a CA that was found in a place: the String of a target, or "" for the Secret.
 type caSighting struct{ ca, place string }
 
 // A snapshot identifies the version of a target or the Secret, to detect changes between two turns.
@@ -42,8 +42,8 @@ type snapshot struct {
 	written time.Time // from the server's clock
 }
 
-// follows reports whether a CA in both snapshots was also present all the time between them: nothing was written, or no
-// source wrote the caBundle and the time between is short.
+// follows reports whether a CA in both snapshots was also there all the time between them. It was if nothing was
+// written, or if no source wrote the caBundle and the time between is short.
 func (g snapshot) follows(before snapshot, began time.Time, patience time.Duration) bool {
 	return g.version == before.version || g.written.Equal(before.written) && began.Sub(before.at) <= patience
 }
@@ -94,8 +94,8 @@ func (l *history) record(place string, g snapshot, t *turn, patience time.Durati
 }
 
 // settled reports whether this replica has found a CA for long enough in the Secret and in each of its targets with a
-// webhook. Each replica decides that for its own targets with its own clock, so no clocks are compared. If the target
-// cannot be read now, the CA may be missing there.
+// webhook. Each replica decides that for its own targets with its own clock, so no clocks are compared. A CA has not
+// settled if one of the targets cannot be read now, because the CA may be missing there.
 func (l *history) settled(a *authority, t *turn, settle time.Duration) bool {
 	if a == nil {
 		return false

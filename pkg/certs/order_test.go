@@ -14,7 +14,7 @@ import (
 // A stalling cluster blocks one call for three hours: a read, or a write.
 type stalling struct {
 	cluster
-	looks, writes atomic.Int32 // blocks after this many calls; 0 means never
+	looks, writes atomic.Int32 // the call to block, counted from now; 0 means none
 }
 
 func (s *stalling) sleepAt(count *atomic.Int32) {

@@ -10,7 +10,7 @@ import (
 
 // A policy has the settings by which CAs are created and replaced.
 type policy struct {
-	name         string // begins the names of CAs
+	name         string // prefix of the names of CAs
 	keyType      KeyType
 	caLifetime   time.Duration
 	leafLifetime time.Duration

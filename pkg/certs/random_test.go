@@ -54,7 +54,7 @@ type simulation struct {
 	copies   []map[string][]byte // earlier contents of the Secret
 	events   map[string]int
 
-	mu  sync.Mutex // guards what follows
+	mu  sync.Mutex // guards log
 	log []string
 }
 

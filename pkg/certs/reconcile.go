@@ -92,9 +92,9 @@ func (s *SelfManaged) begin(t *turn, seen *state) error {
 	return s.serve(seen, t)
 }
 
-// follow returns the state for a replica that may not write now. If its own state is newer than the
-// one in the Secret, the replica keeps its own until a new certificate is due and the CA that signs
-// in the Secret has settled. The other replicas still trust the previous CA at that time.
+// follow returns the state for a replica that may not write now. If its own state is newer than the one in the
+// Secret, the replica keeps its own. It takes the one in the Secret once a new certificate is due and the
+// signing CA in the Secret has settled. At that time the caBundles still have the previous CA, too.
 func (s *SelfManaged) follow(t *turn, seen, known *state) *state {
 	if seen == nil {
 		return known
@@ -130,8 +130,8 @@ func (s *SelfManaged) desire(t *turn, merged *state) (*state, error) {
 	return desired, err
 }
 
-// store writes the state to the Secret unless the Secret has it already. It keeps the keys of other
-// clients in the Secret.
+// store writes the state to the Secret unless the Secret has it already. It keeps data that other clients have
+// added to the Secret.
 func (s *SelfManaged) store(ctx context.Context, stored kube.Secret, desired *state) error {
 	data, err := withState(stored.Data, desired)
 	if err != nil {
@@ -302,7 +302,7 @@ func (s *SelfManaged) setTimes(t *turn) bool {
 		return agrees
 	}
 	t.judged = t.now.Add(-t.ahead)
-	if (t.ahead-s.seen.ahead).Abs() > logDifference/2 || !s.policy.exceedsSkew(s.seen.ahead) { // otherwise the log would report every second
+	if (t.ahead-s.seen.ahead).Abs() > logDifference/2 || !s.policy.exceedsSkew(s.seen.ahead) { // otherwise each change by a second would be logged
 		s.seen.ahead = t.ahead.Truncate(time.Second)
 	}
 	t.differ = fmt.Errorf("%s, and ClockSkew is %s: correct the clock; until then this replica changes neither the Secret nor a caBundle",

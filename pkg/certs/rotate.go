@@ -17,7 +17,7 @@ func (p policy) rotate(s *state, now time.Time, wanted, settled bool) (*state, e
 	wanted = wanted && s.next == nil // otherwise a new CA exists already
 	r := s.clone()
 	r.dropEnded(now)
-	if r.signing != nil && r.signing.outlives < p.outlives() { // before this replica signs with it
+	if r.signing != nil && r.signing.outlives < p.outlives() { // set before this replica issues a certificate of that CA
 		longer := *r.signing
 		longer.outlives = p.outlives()
 		r.signing = &longer
@@ -36,8 +36,8 @@ func (p policy) rotate(s *state, now time.Time, wanted, settled bool) (*state, e
 	return r, nil
 }
 
-// maxRetiring limits the CAs that are created early. Otherwise repeated requests for a new CA, or replicas with different
-// key types, could fill the Secret.
+// maxRetiring limits how many old CAs may still be trusted when a CA is replaced before it is due. Otherwise repeated
+// requests for a new CA, or replicas with different key types, could fill the Secret.
 const maxRetiring = 8
 
 // due reports whether a CA must be replaced. Its lifetime counts from its creation, which is skew after NotBefore.
@@ -50,7 +50,7 @@ func (p policy) dueAt(a *authority) time.Time {
 }
 
 // mustSignNow reports whether the next CA must sign before it has settled: the old CA has expired, so its certificates
-// fail every call. The very first CA signs at once when it is due.
+// fail every call. If there is no old CA, the next one signs at the latest when it is due for replacement itself.
 func (p policy) mustSignNow(s *state, now time.Time) bool {
 	if s.signing == nil {
 		return p.due(s.next, now)
@@ -78,7 +78,7 @@ func (s *state) dropEnded(now time.Time) {
 		}
 		r := retired{id: fingerprint(x.cert), until: x.cert.NotAfter.Add(day)} // a margin, because clocks differ
 		if x.target != "" {
-			r.foreign, r.until = true, now.Add(time.Hour) // a source that writes it again still needs it
+			r.foreign, r.until = true, now.Add(time.Hour) // remembered for an hour, in case another source writes the CA again
 		}
 		s.retire(r)
 	}

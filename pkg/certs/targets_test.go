@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/certs/internal/kube"
 )
 
-// A readOnly cluster has a Secret that becomes read-only.
+// A readOnly cluster has a Secret that can become read-only.
 type readOnly struct {
 	cluster
 	on atomic.Bool
@@ -85,7 +85,7 @@ func TestImmutableSecret(t *testing.T) {
 	})
 }
 
-// An ownedByOther cluster has targets that begin to belong to another installation.
+// ownedByOther is a cluster in which the targets are taken over by another installation at some time.
 type ownedByOther struct {
 	cluster
 	all  atomic.Bool

@@ -23,8 +23,8 @@ type turn struct {
 	now           time.Time
 	ahead         time.Duration // how far this clock is ahead of the server's, see cluster
 	differ        error         // set if the clocks differ too much
-	follows       bool          // another replica is elected, or none yet
-	judged        time.Time     // by this clock, or the API server's if they differ too much
+	follows       bool          // this replica must not write: another one is elected, or none yet
+	judged        time.Time     // for judging certificates: this clock's, or the API server's if they differ too much
 }
 
 // waits returns why nothing may be written in this turn, or nil.

@@ -41,7 +41,7 @@ func (k *Client) Ahead() time.Duration { return time.Duration(k.clockAhead.Load(
 // returns the time of this machine. fieldManager owns the caBundles.
 func New(config *rest.Config, clock func() time.Time, namespace, secretName, fieldManager string) (*Client, error) {
 	config = rest.CopyConfig(config)
-	config.Timeout = 0 // would end watches; other requests have requestTimeout
+	config.Timeout = 0 // a timeout would end watches; other requests have requestTimeout
 	if config.QPS == 0 {
 		config.QPS, config.Burst = 20, 40
 	}

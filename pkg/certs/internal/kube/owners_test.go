@@ -73,8 +73,8 @@ func testOtherOwners(t *testing.T, c testCluster) {
 	})
 }
 
-// A field that another manager owns keeps the whole list element. So an apply without the webhook is rejected, because an
-// invalid webhook would remain. A separate request must remove the webhook.
+// If another manager owns a field of a webhook, the webhook stays in the list with this field alone. That webhook is
+// invalid, so the API server rejects an apply that leaves it out. A separate request must remove the webhook.
 func testRemovalByOwner(t *testing.T, c testCluster) {
 	k := c.cluster(t)
 	target := Target{Kind: ValidatingWebhookConfiguration, Name: "certs-removal"}

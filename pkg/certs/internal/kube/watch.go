@@ -30,7 +30,7 @@ func (k *Client) Watch(ctx context.Context, targets []Target, changed func()) {
 }
 
 func (k *Client) watchObject(ctx context.Context, p objectRef, changed func()) {
-	var refused bool // and logged
+	var refused bool // the missing permission was logged
 	for failures := 0; ctx.Err() == nil; failures++ {
 		began := time.Now()
 		err := k.watchOnce(ctx, p, changed)
