@@ -26,7 +26,7 @@ type series struct {
 	patch       prometheus.Observer // nil for validating hooks, like patchNumber
 	patchNumber prometheus.Observer
 	outcomes    map[webhook.Outcome]*outcome
-	end         func(*webhook.Observation) // finish without a trace, made once
+	end         func(*webhook.Observation) // finish without a trace, created once so that a call does not allocate it
 }
 
 // An outcome holds the metrics of one outcome of a hook.

@@ -17,12 +17,12 @@ import "github.com/admitkit/admitkit/internal/jsondiff"
 //     object, only its differing members are touched. If raw has nothing or null for a parent, the
 //     whole parent is written.
 //  4. List elements are matched by merge key: the field's patchMergeKey tag, else "name", if every element has
-//     a distinct key. Other lists are matched by equal elements first. Then a new object that shares at
-//     least half of its members with a removed one counts as that object, edited; pairs that share most come
-//     first. If hundreds of elements changed, each is compared with its neighbours only. Between two
-//     matches, an element in the place of a removed one counts as that element, edited, except in a list of
-//     objects whose members the type knows completely. A list that lost one of several elements that are equal
-//     to the type but differ in the document is an error: see [ErrAlike].
+//     a distinct key. Other lists are matched by equal elements first. Then a new object that shares at least
+//     half of its members with a removed one counts as that object, edited; pairs that share most come first.
+//     If hundreds of elements changed, each is compared with its neighbours only. Between two matches, an
+//     element in the place of a removed one counts as that element, edited, except in a list of objects whose
+//     members the type knows completely. It is an error if a list lost one of several elements that differ only
+//     in fields that the type does not know: see [ErrAlike].
 //  5. Matched elements keep every field that the type does not know: they are edited in place, and moved if
 //     their order changed. Elements without a match are removed or added.
 //  6. Members are visited in raw's order, then those that raw lacks: struct fields in the type's order, map

@@ -9,9 +9,9 @@ import (
 	"github.com/admitkit/admitkit/internal/jsondiff"
 )
 
-// ErrDuplicateName is the cause of an [Error] about an object that holds one name twice. Libraries
-// that apply patches see only the last such member, and decoders may merge them, so no patch
-// certainly means the same to both. The API server never sends such objects.
+// ErrDuplicateName is the cause of an [Error] about an object that holds one name twice. Libraries that apply
+// patches see only the last such member, and decoders may merge them, so no patch is certain to mean the same
+// to both. The API server never sends such objects.
 //
 // [Documents] and [Values] return it for any such object. [Diff] returns it in three cases: for the name
 // of a struct's field, whether or not the field changed; for any name of an object that is compared with
@@ -21,13 +21,13 @@ import (
 // removed or replaced as a whole.
 var ErrDuplicateName = jsondiff.ErrDuplicateName
 
-// ErrAlike is the cause of an [Error] about a list that lost one of several elements that are equal
-// to the Go type but differ in the document, so that it is not known which one was removed. A
-// projection avoids it by naming the field that identifies the elements.
+// ErrAlike is the cause of an [Error] about a list that lost one of several elements. The Go type sees no
+// difference between these elements, but the document does, so it is not known which one was removed. A
+// projection avoids the error if it has the field that identifies the elements.
 var ErrAlike = jsondiff.ErrAlike
 
-// An Error says where a document could not be compared, or which place in a patch the document
-// does not have.
+// An Error says where a document could not be compared, or which place the document lacks although the patch
+// names it.
 type Error struct {
 	// Pointer is the place in the document.
 	Pointer Pointer

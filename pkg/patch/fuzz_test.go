@@ -128,7 +128,7 @@ func FuzzPointer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, place, name string) {
 		p := patch.Pointer(place)
 		names := slices.Collect(p.Tokens())
-		_ = p.FieldPath() // for bad pointers too, since messages show them
+		_ = p.FieldPath() // for invalid pointers too, since messages show them
 		child := p.Append(name)
 		if child.Parent() != p || child.Last() != name {
 			t.Fatalf("%q below %q: parent %q, last %q", name, p, child.Parent(), child.Last())

@@ -190,7 +190,7 @@ func (c *checker) unkeyed(at string, j int, b, a []*tree, observed []int, r *tre
 	c.fail(below(at, j), "this is element %d, edited or moved, but its unknown members are gone", i)
 }
 
-// alike reports whether a list holds elements that are equal to the type but differ in the document. Diff may
+// alike reports whether a list holds elements that differ only in members that the type does not know. Diff may
 // reject such lists.
 func alike(r, b *tree) bool {
 	if r == nil || b == nil || len(r.elems) != len(b.elems) {

@@ -109,7 +109,7 @@ func edits(seed int64) []int64 {
 
 type oracleCase struct {
 	seed int64
-	ways int    // the properties of the document
+	ways int    // the properties of the document: see strangeDocument
 	doc  []byte // used instead of a random document
 
 	view          view

@@ -69,7 +69,7 @@ func randomView(r *rand.Rand) view {
 
 var projectionCache sync.Map
 
-// projection returns a type with some of the fields of t, and recursively some of the fields of those.
+// projection returns a type with some of the fields of t. The types of these fields are projections, too.
 func projection(t reflect.Type, seed int64) reflect.Type {
 	type key struct {
 		t    reflect.Type

@@ -19,7 +19,8 @@ func (c *cluster) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig `file` of the cluster; by default $KUBECONFIG, or the cluster of the Pod")
 }
 
-// A noTokenError is an [ErrNoCluster] in a Pod, which usually lacks the token of its ServiceAccount.
+// A noTokenError is [ErrNoCluster] for a program that runs in a Pod. Usually the Pod lacks the token of its
+// ServiceAccount.
 type noTokenError struct{ cause error }
 
 func (e *noTokenError) Error() string {
@@ -30,8 +31,9 @@ func (e *noTokenError) Is(target error) bool { return target == ErrNoCluster }
 
 func (e *noTokenError) Unwrap() error { return e.cause }
 
-// config returns the client configuration. It returns ErrNoCluster, or an error that wraps it, if the environment names no
-// usable cluster, because most hooks need none. Any other error is about --kubeconfig.
+// config returns the client configuration. If the environment names no usable cluster, it returns ErrNoCluster or an
+// error that wraps it. The program may ignore that, because most hooks need no cluster. Any other error is about
+// --kubeconfig.
 func (c *cluster) config(given *rest.Config) (*rest.Config, error) {
 	if given != nil {
 		return given, nil

@@ -73,7 +73,7 @@ func newDeps(config *rest.Config, noCluster error, namespace string, logger logr
 	}
 }
 
-// failing fails each request.
+// failing is an http.RoundTripper that fails each request.
 type failing struct{ err error }
 
 func (f failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }

@@ -286,7 +286,7 @@ func TestFailuresOfBackgroundWork(t *testing.T) {
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			deps := NewDeps(nil, logr.Discard())
-			deps.RunCache(make(cacheOf), noRequest) // is ended
+			deps.RunCache(make(cacheOf), noRequest) // never syncs, so it runs until the failure ends it
 			row.add(deps)
 			if err := deps.Start(t.Context()); err == nil || !strings.Contains(err.Error(), row.want) {
 				t.Errorf("got %v, want %q", err, row.want)

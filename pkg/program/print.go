@@ -60,7 +60,8 @@ func (a *address) hosts() (names []string, ips []net.IP, err error) {
 	return []string{u.Hostname()}, nil, nil
 }
 
-// print writes to out, or into the generated block of the output file. Then it prints the changed lines.
+// print writes to out. If there is an output file, it writes into the generated block of that file instead, and
+// prints the changed lines to out.
 func (o *options) print(out io.Writer, write func(io.Writer) error) error {
 	if o.output == "" {
 		return write(out)

@@ -90,7 +90,7 @@ type options struct {
 
 	printConfiguration, printRBAC, uninstall bool
 
-	output string // file that gets what is printed
+	output string // the file to write instead of standard output, or ""
 
 	cluster cluster
 	address address
@@ -150,7 +150,7 @@ func (p Program) run(ctx context.Context, args []string, stdout, stderr io.Write
 	return p.serve(ctx, working, end, j)
 }
 
-// A job is what one run of the program does: flags, and the hooks with their dependencies.
+// A job is one run of the program: its flags, and its hooks with their dependencies.
 type job struct {
 	*options
 	config *rest.Config // nil without a cluster

@@ -34,7 +34,7 @@ type Informers interface {
 	Shutdown()
 }
 
-// syncedInformers waits until the informers of a factory have synced. It returns for each whether it has.
+// syncedInformers waits until the informers of a factory have synced. It returns one result for each informer.
 func syncedInformers(f Informers, stop <-chan struct{}) ([]bool, error) {
 	switch f := f.(type) {
 	case interface {
@@ -57,8 +57,8 @@ type work struct {
 	synced chan struct{} // closed when sync has returned without an error
 }
 
-// Run runs r until the program has answered its last call. If r fails, the program stops and returns its error. With
-// a cache, Run makes the program fail: use [Deps.RunCache], which waits until the cache has synced.
+// Run runs r until the program has answered its last call. If r fails, the program stops and returns its error. If r
+// is a [Cache], the program fails: use [Deps.RunCache], which waits until the cache has synced.
 func (d *Deps) Run(r Runnable) {
 	if _, isCache := r.(Cache); isCache {
 		d.add(work{run: func(context.Context) error {

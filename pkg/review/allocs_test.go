@@ -57,7 +57,7 @@ func TestDecodeAllocations(t *testing.T) {
 	}
 }
 
-// A response is appended to the given memory, whatever its content.
+// A response is appended to the given memory without an allocation, whatever its content.
 func TestAppendAllocatesNothing(t *testing.T) {
 	req := want(func(r *Request) { r.UID = "0df28fbd-5f5f-11e8-bc74-36e6bb280816" })
 	warned := Allow()

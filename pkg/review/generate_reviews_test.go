@@ -46,7 +46,7 @@ var (
 	}}
 )
 
-// mostly returns a shape that is one of these values, and rarely one of the others.
+// mostly returns a shape that usually has one of the values, and rarely one of the others.
 func mostly(others []string, values ...string) shape {
 	return shape{values: append(slices.Repeat(values, 10), others...)}
 }

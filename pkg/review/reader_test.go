@@ -79,7 +79,7 @@ func TestReaderGetsEachObject(t *testing.T) {
 	}
 }
 
-// A badReader returns the offset and the error that it is given.
+// A badReader returns a fixed offset and a fixed error.
 type badReader struct {
 	end int
 	err error

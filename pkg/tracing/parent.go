@@ -13,8 +13,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// parent returns ctx with the parent of the call's span, or without one, and the spans to link
-// instead.
+// parent returns ctx with the parent of the call's span, or without a parent. It also returns the spans to
+// link, if the call's span is not their child.
 func (t *tracer) parent(ctx context.Context, headers http.Header) (context.Context, []trace.Link) {
 	own := trace.SpanContextFromContext(ctx)
 	if own.IsValid() && own.Equal(t.bases.of(ctx)) {

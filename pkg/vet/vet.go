@@ -2,9 +2,10 @@
 
 // Package vet finds plain errors that an admission handler returns where it should return a denial.
 //
-// In controller-runtime, any error of a validator denies the request. In package webhook, an error is a failure to decide,
-// which the failurePolicy decides, unless it is a denial such as that of webhook.Deny. A validator that
-// is moved from controller-runtime and still returns plain errors admits what it should deny, if its failurePolicy is Ignore.
+// In controller-runtime, any error of a validator denies the request. In package webhook, an error denies the request
+// only if it is a denial, such as one from webhook.Deny. Any other error is a failure to decide, and the failurePolicy
+// applies. A validator that is moved from controller-runtime and still returns plain errors admits what it should deny,
+// if its failurePolicy is Ignore.
 //
 // The analyzer works with "admitkit vet ./...", with "go vet -vettool=$(which admitkit) ./...", and with every driver of
 // golang.org/x/tools/go/analysis.
@@ -20,10 +21,11 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// Analyzer reports an error that a handler of package webhook returns and that was made without another error, by errors.New
-// or fmt.Errorf: it describes the object, so it was most likely meant as a denial. It follows variables, and calls of functions
-// of the same package. It does not follow the order of statements, so it also reports a value that is overwritten before the
-// return. A comment //admitkit:failure on the line, or on the line above, accepts the error.
+// Analyzer reports an error that a handler of package webhook returns, if errors.New or fmt.Errorf made it without
+// another error. Such an error describes the object, so it was most likely meant as a denial. The analyzer follows
+// variables, and calls of functions of the same package. It does not follow the order of statements, so it also reports
+// a value that is overwritten before the return. A comment //admitkit:failure on the line, or on the line above,
+// accepts the error.
 var Analyzer = &analysis.Analyzer{
 	Name: "denial",
 	Doc:  "report errors of admission handlers that should be denials\n\nA plain error of a hook is a failure to decide, which the failurePolicy decides. To deny a request, return webhook.Deny.",
@@ -241,7 +243,8 @@ func (f *finder) callee(call *ast.CallExpr) *types.Func {
 	return nil
 }
 
-// report reports a call that makes an error, unless one of its arguments has another error: then something failed.
+// report reports a call that makes an error. It accepts a call with another error among its arguments, because
+// then something failed.
 func (f *finder) report(call *ast.CallExpr, denial string) {
 	at := f.Fset.Position(call.Pos())
 	if f.accepted[place(at.Filename, at.Line)] || f.reported[call.Pos()] {
