@@ -125,7 +125,7 @@ func (s *SelfManaged) desire(t *turn, merged *state) (*state, error) {
 	}
 	desired, err := s.policy.rotate(merged, t.now, wanted, settled)
 	if err == nil && wanted && desired.next == nil {
-		s.log.Info("cannot create a new CA yet, because too many are still trusted: request the rotation again later", "trusted", len(desired.trusted()))
+		s.log.Info("cannot create a new CA yet, because too many old CAs are still trusted: request the rotation again later", "trusted", len(desired.trusted()))
 	}
 	return desired, err
 }
@@ -171,7 +171,7 @@ func (s *SelfManaged) inject(ctx context.Context, t *turn, desired *state) error
 	for i := range t.targets {
 		o := &t.targets[i]
 		for _, name := range o.Missing {
-			errs = append(errs, fmt.Errorf("%s has no webhook %s, whose caBundle must be maintained", o.target, name))
+			errs = append(errs, fmt.Errorf("%s has no webhook %s, although Target.Webhooks names it", o.target, name))
 		}
 		want := desired.trustedBy(o.target.String())
 		for _, c := range s.policy.otherSourceCAs(o, t.now) {

@@ -236,7 +236,7 @@ func decodeState(data map[string][]byte) (*state, error) {
 		return nil, fmt.Errorf("%w: %s: %w", errCorruptSecret, stateKey, err)
 	}
 	if d.Version > documentVersion {
-		return nil, fmt.Errorf("%w: %s has version %d, this program knows %d: it is older than the one that wrote it",
+		return nil, fmt.Errorf("%w: %s has version %d, but this program supports only version %d: a newer program wrote it",
 			errForeignSecret, stateKey, d.Version, documentVersion)
 	}
 	s := &state{generation: d.Generation}

@@ -213,7 +213,7 @@ func TestPromoteReportsAnotherProgram(t *testing.T) {
 		go func() { ended <- i.Promote(t.Context()) }()
 		sleep(t.Context(), 5*time.Second)
 		c.deploy(deployed(t, "two", true))
-		if err := <-ended; !errors.Is(err, ErrSuperseded) || !strings.HasPrefix(err.Error(), "Deployment ns/hooks has another Pod template") || c.applies > 0 {
+		if err := <-ended; !errors.Is(err, ErrSuperseded) || !strings.HasPrefix(err.Error(), "Deployment ns/hooks: its Pod template has changed") || c.applies > 0 {
 			t.Errorf("%v, %d applies", err, c.applies)
 		}
 	})

@@ -30,13 +30,13 @@ func TestOtherInstallationWithTheSameNameIsKept(t *testing.T) {
 		want        string // the error of the second installation
 		mayRemove   bool
 	}{
-		{"another namespace", at("shop", "hooks"), at("bank", "hooks"), "Service shop/hooks, and this is for Service bank/hooks", false},
-		{"another service", at("shop", "hooks"), at("shop", "policy"), "Service shop/hooks, and this is for Service shop/policy", false},
-		{"a URL elsewhere", url("shop"), url("bank"), "https://example.com, in namespace shop, and this is for https://example.com, in namespace bank", false},
+		{"another namespace", at("shop", "hooks"), at("bank", "hooks"), "Service shop/hooks, but this program is for Service bank/hooks", false},
+		{"another service", at("shop", "hooks"), at("shop", "policy"), "Service shop/hooks, but this program is for Service shop/policy", false},
+		{"a URL elsewhere", url("shop"), url("bank"), "https://example.com, in namespace shop, but this program is for https://example.com, in namespace bank", false},
 		{"the same", at("shop", "hooks"), at("shop", "hooks"), "", true},
-		{"a developer's URL beside the cluster's Service", at("shop", "hooks"), url("shop"), "Service shop/hooks, and this is for https://example.com, in namespace shop", true},
-		{"a Service after the URL of a developer", url("shop"), at("shop", "hooks"), "https://example.com, in namespace shop, and this is for Service shop/hooks", true},
-		{"another URL", url("shop"), by("https://example.com:8443", "shop"), "https://example.com, in namespace shop, and this is for https://example.com:8443, in namespace shop", true},
+		{"a developer's URL beside the cluster's Service", at("shop", "hooks"), url("shop"), "Service shop/hooks, but this program is for https://example.com, in namespace shop", true},
+		{"a Service after the URL of a developer", url("shop"), at("shop", "hooks"), "https://example.com, in namespace shop, but this program is for Service shop/hooks", true},
+		{"another URL", url("shop"), by("https://example.com:8443", "shop"), "https://example.com, in namespace shop, but this program is for https://example.com:8443, in namespace shop", true},
 		{"the same URL", url("shop"), url("shop"), "", true},
 	}
 	for _, row := range rows {

@@ -105,7 +105,7 @@ func rolledOut(d *appsv1.Deployment) error {
 }
 
 // errStandBack says that this replica must not install for now.
-var errStandBack = errors.New("its Pod template has changed since this program started, and is being rolled out: the new replicas install")
+var errStandBack = errors.New("its Pod template has changed since this program started, and is being rolled out: the new replicas install the webhooks")
 
 // standBack returns an error if the Deployment has moved on to another program. If it cannot read the Deployment, it
 // returns nil. The wait for readiness reports that error.
@@ -124,7 +124,7 @@ func (r *rollout) standBack(ctx context.Context) error {
 }
 
 func (r *rollout) replaced() error {
-	return fmt.Errorf("Deployment %s/%s has another Pod template than when this program started, and is rolled out: %w", r.o.namespace(), r.o.Deployment, ErrSuperseded)
+	return fmt.Errorf("Deployment %s/%s: its Pod template has changed since this program started, and the rollout is complete: %w", r.o.namespace(), r.o.Deployment, ErrSuperseded)
 }
 
 // differs reports whether the template has changed since the beginning.

@@ -158,7 +158,7 @@ func TestStatusHasTheLastError(t *testing.T) {
 		c.mu.Lock()
 		c.answer = func(int) string { return "absent" }
 		c.mu.Unlock()
-		expect("is not enforced in this version yet")
+		expect("does not enforce the new version of ValidatingWebhookConfiguration hooks yet")
 		c.mu.Lock()
 		c.answer = nil
 		c.mu.Unlock()

@@ -58,10 +58,10 @@ func (s *store) find(ctx context.Context, w wanted) (live, error) {
 	found := readLive(object)
 	switch own := s.o.owner(); {
 	case found.owner != "" && found.owner != own && !(s.takesNamespace && sameNamespace(found.owner, own)) && !s.o.Force:
-		return live{}, fmt.Errorf("%s %s was installed for %s, and this is for %s: choose another Configuration.Name, or set Force if one replaces the other",
+		return live{}, fmt.Errorf("%s %s was installed for %s, but this program is for %s: choose another Configuration.Name, or set Force if one replaces the other",
 			kindOf[w.sort], w.name, describeOwner(found.owner), describeOwner(own))
 	case s.o.Revision > 0 && found.revision > s.o.Revision:
-		return live{}, fmt.Errorf("%s %s has revision %d, this is %d: %w", kindOf[w.sort], w.name, found.revision, s.o.Revision, ErrSuperseded)
+		return live{}, fmt.Errorf("%s %s has revision %d, but this program has revision %d: %w", kindOf[w.sort], w.name, found.revision, s.o.Revision, ErrSuperseded)
 	}
 	return found, nil
 }

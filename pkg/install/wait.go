@@ -134,7 +134,7 @@ func (c checker) checkOne(ctx context.Context, q question) error {
 	case q.want == absent:
 		return fmt.Errorf("%s is still enforced", kind)
 	case seen == absent:
-		return fmt.Errorf("%s is not enforced in this version yet", kind)
+		return fmt.Errorf("the API server does not enforce the new version of %s yet", kind)
 	default:
 		return fmt.Errorf("%s is enforced, but the API server cannot call the webhook%s: %w", kind, advice(answer), answer)
 	}

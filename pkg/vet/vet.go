@@ -28,7 +28,7 @@ import (
 // accepts the error.
 var Analyzer = &analysis.Analyzer{
 	Name: "denial",
-	Doc:  "report errors of admission handlers that should be denials\n\nA plain error of a hook is a failure to decide, which the failurePolicy decides. To deny a request, return webhook.Deny.",
+	Doc:  "report errors of admission handlers that should be denials\n\nA plain error of a hook is a failure to decide, so the failurePolicy applies. To deny a request, return webhook.Deny.",
 	URL:  "https://github.com/admitkit/admitkit/blob/main/docs/migrating.md",
 	Run:  run,
 }
@@ -265,7 +265,7 @@ func (f *finder) report(call *ast.CallExpr, denial string) {
 	f.reported[call.Pos()] = true
 	d := analysis.Diagnostic{
 		Pos: call.Pos(), End: call.End(),
-		Message: "this error does not deny the request: it is a failure to decide, which the failurePolicy decides; to deny, return webhook." + denial,
+		Message: "this error does not deny the request: it is a failure to decide, so the failurePolicy applies; to deny, return webhook." + denial,
 	}
 	if name := f.nameOfWebhook(call.Pos()); name != "" {
 		d.SuggestedFixes = []analysis.SuggestedFix{{

@@ -153,7 +153,7 @@ func TestRulesMustFitABuiltInType(t *testing.T) {
 		{reason: "any object", hook: forAny[unstructured.Unstructured](webhook.OnCreate("", "v1", "pods"))},
 		{reason: "WithKinds says otherwise", hook: forAny[corev1.Pod](webhook.OnCreate("example.com", "v1", "cells")).WithKinds(gvk("example.com/v1/Cell"))},
 		{reason: "the resource of another kind", hook: forAny[corev1.ConfigMap](webhook.OnCreate("", "v1", "configmaps", "pods")), faults: []string{
-			`validating[any.example.com].rules[0].resources[1]: Invalid value: "pods": the handler takes a v1.ConfigMap, whose resource is "configmaps": every call for another one would fail`}},
+			`validating[any.example.com].rules[0].resources[1]: Invalid value: "pods": the handler takes a v1.ConfigMap, whose resource is "configmaps": every call for another resource would fail`}},
 		{reason: "a version that may not be served at all", hook: forAny[autoscalingv2.HorizontalPodAutoscaler](webhook.OnCreate("autoscaling", "v2beta2", "horizontalpodautoscalers"))},
 	} {
 		row(t, in.reason, func(t *testing.T) {

@@ -102,7 +102,7 @@ func (h *Hook) applyUnknownFields(fields []string, m *review.Metadata, d *review
 			d.Warn(fmt.Sprintf("webhook %s does not know the field %s", h.Name(), reply.Clip(path)))
 		}
 		if more > 0 {
-			d.Warn(fmt.Sprintf("webhook %s does not know %s%d more fields", h.Name(), atLeast(fields), more))
+			d.Warn(fmt.Sprintf("webhook %s: %s%d more unknown fields", h.Name(), atLeast(fields), more))
 		}
 	case DenyUnknownFields:
 		d.Deny(unknownStatus(fields, m))

@@ -34,7 +34,7 @@ func TestUnknownFieldsPolicies(t *testing.T) {
 	warning := func(i int) string {
 		return fmt.Sprintf("webhook pods.example.com does not know the field %s%d", field, i)
 	}
-	more := func(text string) string { return "webhook pods.example.com does not know " + text }
+	more := func(text string) string { return "webhook pods.example.com: " + text }
 	const denied = "Forbidden: the webhook does not know this field"
 	for _, in := range []struct {
 		reason   string
@@ -52,11 +52,11 @@ func TestUnknownFieldsPolicies(t *testing.T) {
 		{reason: "warned of", policy: webhook.WarnUnknownFields, call: call{object: newFields(2)}, called: true, counted: 1,
 			warnings: []string{warning(0), warning(1)}},
 		{reason: "warned of a few, the others are a number", policy: webhook.WarnUnknownFields, call: call{object: newFields(5)}, called: true, counted: 1,
-			warnings: []string{warning(0), warning(1), warning(2), more("2 more fields")}},
+			warnings: []string{warning(0), warning(1), warning(2), more("2 more unknown fields")}},
 		{reason: "one more takes no more room than its number", policy: webhook.WarnUnknownFields, call: call{object: newFields(4)}, called: true, counted: 1,
 			warnings: []string{warning(0), warning(1), warning(2), warning(3)}},
 		{reason: "so many that not all are listed", policy: webhook.WarnUnknownFields, call: call{object: newFields(500)}, called: true, counted: 1,
-			warnings: []string{warning(0), warning(1), warning(2), more("at least 97 more fields")}},
+			warnings: []string{warning(0), warning(1), warning(2), more("at least 97 more unknown fields")}},
 		{reason: "nothing to warn of", policy: webhook.WarnUnknownFields, call: call{object: newFields(0)}, called: true},
 		{reason: "denied", policy: webhook.DenyUnknownFields, call: call{object: newFields(1), name: "web"}, counted: 1,
 			message: `Pod "web" is invalid: ` + field + `0: ` + denied, causes: 1},

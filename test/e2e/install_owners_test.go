@@ -112,7 +112,7 @@ var _ = Describe("Install beside other field managers", func() {
 		i.o.Configuration.Namespace = i.target
 		other := i.of(i.denies("two.example.com"))
 		for _, step := range []func(context.Context) error{other.Apply, other.Promote, other.Remove} {
-			Expect(step(ctx)).To(MatchError("ValidatingWebhookConfiguration " + i.name + " was installed for " + i.o.Configuration.URL + ", in namespace " + i.name + ", and this is for " + i.o.Configuration.URL + ", in namespace " + i.target +
+			Expect(step(ctx)).To(MatchError("ValidatingWebhookConfiguration " + i.name + " was installed for " + i.o.Configuration.URL + ", in namespace " + i.name + ", but this program is for " + i.o.Configuration.URL + ", in namespace " + i.target +
 				": choose another Configuration.Name, or set Force if one replaces the other"))
 		}
 		Expect(i.validating(ctx)).To(Equal(before))
@@ -130,7 +130,7 @@ var _ = Describe("Install beside other field managers", func() {
 		i.o.Configuration.CABundle = nil
 		developer := i.serving(i.denies("two.example.com"))
 		for _, step := range []func(context.Context) error{developer.Apply, developer.Promote} {
-			Expect(step(ctx)).To(MatchError(ContainSubstring("was installed for Service " + i.name + "/hooks, and this is for " + url + ", in namespace " + i.name)))
+			Expect(step(ctx)).To(MatchError(ContainSubstring("was installed for Service " + i.name + "/hooks, but this program is for " + url + ", in namespace " + i.name)))
 		}
 
 		By("a certificate source does not write its caBundle either")

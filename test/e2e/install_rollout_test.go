@@ -228,7 +228,7 @@ var _ = Describe("Install of another version", func() {
 		older := i.of(i.denies("older.example.com"), i.labels("mutating.example.com"))
 		Expect(older.Apply(ctx)).To(And(
 			MatchError(installing.ErrSuperseded),
-			MatchError("ValidatingWebhookConfiguration "+i.name+" has revision 7, this is 6: superseded by a newer revision"),
+			MatchError("ValidatingWebhookConfiguration "+i.name+" has revision 7, but this program has revision 6: superseded by a newer revision"),
 		))
 		Expect(older.Remove(ctx)).To(MatchError(installing.ErrSuperseded))
 		Expect(older.Run(ctx)).To(Succeed())

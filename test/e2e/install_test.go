@@ -198,8 +198,8 @@ var _ = Describe("Install", func() {
 		second := i.serving(i.denies("also-denies.example.com"), i.labels("labels.example.com"))
 		Expect(second.Wait(within(ctx, 500*time.Millisecond))).To(MatchError(And(
 			HavePrefix("waiting until the MutatingWebhookConfiguration is enforced and the ValidatingWebhookConfiguration is enforced: context deadline exceeded; last seen: "),
-			ContainSubstring("MutatingWebhookConfiguration "+i.name+" is not enforced in this version yet"),
-			ContainSubstring("ValidatingWebhookConfiguration "+i.name+" is not enforced in this version yet"),
+			ContainSubstring("does not enforce the new version of MutatingWebhookConfiguration "+i.name+" yet"),
+			ContainSubstring("does not enforce the new version of ValidatingWebhookConfiguration "+i.name+" yet"),
 		)))
 		Expect(second.Apply(ctx)).To(Succeed())
 		Expect(second.Wait(within(ctx, patience))).To(Succeed())

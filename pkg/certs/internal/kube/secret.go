@@ -93,7 +93,7 @@ func checkWritable(object *unstructured.Unstructured) error {
 			strings.Join(object.GetFinalizers(), ", "))
 	}
 	if immutable, _, _ := unstructured.NestedBool(object.Object, "immutable"); immutable {
-		return fmt.Errorf("is immutable, so the CA cannot be replaced: delete the Secret; the replicas create it again; if they may not, apply its manifest")
+		return fmt.Errorf("is immutable, so the CA cannot be replaced: delete the Secret; the replicas create it again; if they have no permission to create Secrets, apply the manifest of the Secret")
 	}
 	if kind, _, _ := unstructured.NestedString(object.Object, "type"); kind != string(corev1.SecretTypeOpaque) {
 		return fmt.Errorf("has the type %s, want %s: choose another name, or delete the Secret if nothing uses it", kind, corev1.SecretTypeOpaque)

@@ -67,7 +67,7 @@ func CheckRules[T any](reg *Registration) error {
 		for j, name := range rule.Resources {
 			if name != resource.Resource && resourceName.MatchString(name) && !strings.ContainsAny(name, "*/") {
 				errs = append(errs, field.Invalid(at.Index(i).Child("resources").Index(j), name,
-					fmt.Sprintf("the handler takes a %s, whose resource is %q: every call for another one would fail", reflect.TypeFor[T](), resource.Resource)))
+					fmt.Sprintf("the handler takes a %s, whose resource is %q: every call for another resource would fail", reflect.TypeFor[T](), resource.Resource)))
 			}
 		}
 	}
