@@ -99,8 +99,8 @@ func (c configurations) duplicates() field.ErrorList {
 	return errs
 }
 
-// OverlappingResources is the Origin of a [field.Error] about resources of a rule that overlap,
-// such as pods/* and pods/status.
+// OverlappingResources is the Origin of a [field.Error] about overlapping resources in a rule, such as pods/* and
+// pods/status.
 const OverlappingResources = configuration.OverlappingResources
 
 // A ConfigurationError is one field of a webhook configuration that the API server would reject.
@@ -110,7 +110,7 @@ type ConfigurationError struct {
 	Kind, Name string
 	// Path is the field within the configuration, such as webhooks[0].name.
 	Path string
-	// Err is the error. Its Field is the path with the kind and the name in front.
+	// Err is the error. Its Field is Path with the kind and the name of the configuration in front.
 	Err *field.Error
 }
 
@@ -120,7 +120,7 @@ func (e *ConfigurationError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *ConfigurationError) Unwrap() error { return e.Err }
 
-// ConfigurationErrors returns the configuration errors in an error of [New] or [Connect].
+// ConfigurationErrors returns the configuration errors in an error returned by [New] or [Connect].
 func ConfigurationErrors(err error) []*ConfigurationError {
 	var found []*ConfigurationError
 	var all utilerrors.Aggregate

@@ -37,7 +37,7 @@ func ifNotFound(err error) error {
 }
 
 // testAddresses calls webhook servers at a URL and behind a service.
-func testAddresses(t *testing.T, c control) {
+func testAddresses(t *testing.T, c sharedServer) {
 	rules := rulesFor("", "pods", "*")
 	var hosts sync.Map
 	handler := func(name string) http.Handler {
@@ -98,7 +98,7 @@ func testAddresses(t *testing.T, c control) {
 	}
 }
 
-func testNoAuditLog(t *testing.T, c control) {
+func testNoAuditLog(t *testing.T, c sharedServer) {
 	rules := rulesFor("", "pods", "*")
 	a, b := mutatingHook("a.silent.example.com", rules), mutatingHook("b.silent.example.com", rules)
 	engine, err := Connect(c.Config, configured("silent.example.com", map[string]http.Handler{
@@ -123,7 +123,7 @@ func testNoAuditLog(t *testing.T, c control) {
 	}
 }
 
-func testOthers(t *testing.T, c control) {
+func testOthers(t *testing.T, c sharedServer) {
 	engine := c.connect(t, configured("others.example.com", map[string]http.Handler{"a.others.example.com": denying("all")},
 		mutatingHook("a.others.example.com", rulesFor("*", "*", "*"))))
 	a := engine.(*serverEngine).server.API
@@ -141,7 +141,7 @@ func testOthers(t *testing.T, c control) {
 	}
 }
 
-func testExistsAlready(t *testing.T, c control) {
+func testExistsAlready(t *testing.T, c sharedServer) {
 	engine := c.connect(t, configured("there.example.com", map[string]http.Handler{"a.there.example.com": responder(allow)},
 		mutatingHook("a.there.example.com", rulesFor("", "configmaps", "*"))))
 	a := engine.(*serverEngine).server.API
@@ -169,7 +169,7 @@ func testExistsAlready(t *testing.T, c control) {
 }
 
 // testConcurrent admits many kinds of requests at once, some of them for the same object.
-func testConcurrent(t *testing.T, c control) {
+func testConcurrent(t *testing.T, c sharedServer) {
 	rules := rulesFor("", "configmaps", "*")
 	label := responder(func(req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 		r := &admissionv1.AdmissionResponse{Allowed: true, Warnings: []string{req.Name}}
@@ -216,7 +216,7 @@ func testConcurrent(t *testing.T, c control) {
 	wg.Wait()
 }
 
-func testClose(t *testing.T, c control) {
+func testClose(t *testing.T, c sharedServer) {
 	w := configured("close.example.com", map[string]http.Handler{"a.close.example.com": responder(allow)}, mutatingHook("a.close.example.com", rulesFor("", "pods", "*")))
 	engine, err := Connect(c.Config, w, ConnectOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{widgets(t, "close.example.com")}, Namespaces: map[string]map[string]string{"close": {"a": "b"}}})
 	if err != nil {
@@ -237,8 +237,8 @@ func testClose(t *testing.T, c control) {
 	c.expectNothing(t, engine.(*serverEngine).server.ID)
 }
 
-// expectNothing fails if an object of an engine is on the API server.
-func (c control) expectNothing(t *testing.T, id string) {
+// expectNothing fails the test if the API server still has an object of the engine.
+func (c sharedServer) expectNothing(t *testing.T, id string) {
 	t.Helper()
 	a, err := realserver.NewAPI(c.Config, inprocess.DefaultManager)
 	if err != nil {
@@ -259,7 +259,7 @@ func (c control) expectNothing(t *testing.T, id string) {
 }
 
 // testLeftBehind leaves an engine's objects on the API server, as a killed process does.
-func testLeftBehind(t *testing.T, c control) {
+func testLeftBehind(t *testing.T, c sharedServer) {
 	w := configured("left.example.com", map[string]http.Handler{"a.left.example.com": responder(allow)}, mutatingHook("a.left.example.com", rulesFor("", "pods", "*")))
 	killed, err := Connect(c.Config, w, ConnectOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{widgets(t, "left.example.com")}, Namespaces: map[string]map[string]string{"left": nil}})
 	if err != nil {
@@ -274,11 +274,11 @@ func testLeftBehind(t *testing.T, c control) {
 	c.expectNothing(t, killed.(*serverEngine).server.ID)
 	result := admit(t, alive, Request{Operation: admissionv1.Create, Resource: pods, Namespace: "alive", Object: podJSON("p", ""), DryRun: true})
 	if len(result.Calls) != 1 {
-		t.Error("an engine that was alive was taken for a dead one")
+		t.Error("a running engine was treated as dead")
 	}
 }
 
-func testRefused(t *testing.T, c control) {
+func testRefused(t *testing.T, c sharedServer) {
 	before := c.count(t, realserver.MutatingPath)
 	bad := mutatingHook("bad.example.com", rulesFor("", "pods", "*"))
 	bad.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "bad", Expression: "object.("}}

@@ -34,7 +34,7 @@ func valueAt(t testing.TB, raw []byte, keys ...string) string {
 	return fmt.Sprint(v)
 }
 
-func testUpdate(t *testing.T, c control) {
+func testUpdate(t *testing.T, c sharedServer) {
 	rules := rulesFor("", "pods", "*")
 	engine := c.connect(t, configured("update.example.com", map[string]http.Handler{
 		"a.update.example.com": patching(`[{"op":"add","path":"/metadata/annotations","value":{"a":"was-here"}}]`),
@@ -69,7 +69,7 @@ func testUpdate(t *testing.T, c control) {
 	}
 }
 
-func testDelete(t *testing.T, c control) {
+func testDelete(t *testing.T, c sharedServer) {
 	rules := append(rulesFor("", "configmaps", "*"), rulesFor("", "namespaces", "*")...)
 	engine := c.connect(t, configured("delete.example.com", map[string]http.Handler{
 		"a.delete.example.com": responder(allow), "v.delete.example.com": responder(allow),
@@ -136,7 +136,7 @@ func widgets(t testing.TB, group string) *apiextensionsv1.CustomResourceDefiniti
 	return crd
 }
 
-func testCustomResources(t *testing.T, c control) {
+func testCustomResources(t *testing.T, c sharedServer) {
 	rules := rulesFor("crd.example.com", "widgets", "*")
 	engine := c.connect(t, configured("crd.example.com", map[string]http.Handler{
 		"a.crd.example.com": patching(`[{"op":"add","path":"/spec/color","value":"blue"}]`),
@@ -161,7 +161,7 @@ func testCustomResources(t *testing.T, c control) {
 	}
 }
 
-func testExec(t *testing.T, c control) {
+func testExec(t *testing.T, c sharedServer) {
 	rules := rulesFor("", "pods/exec", admissionregistrationv1.Connect)
 	deny := responder(func(req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 		allowed := !strings.Contains(string(req.Object.Raw), "rm")
@@ -189,7 +189,7 @@ func testExec(t *testing.T, c control) {
 	}
 }
 
-func testUser(t *testing.T, c control) {
+func testUser(t *testing.T, c sharedServer) {
 	rules := rulesFor("", "configmaps", "*")
 	engine := c.connect(t, configured("user.example.com", map[string]http.Handler{"v.user.example.com": responder(allow)},
 		validatingHook("v.user.example.com", rules)))

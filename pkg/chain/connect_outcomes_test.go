@@ -22,7 +22,7 @@ func denying(message string) responder {
 	}
 }
 
-func testRejections(t *testing.T, c control) {
+func testRejections(t *testing.T, c sharedServer) {
 	rules := rulesFor("", "pods", "*")
 	a, b, v := mutatingHook("a.deny.example.com", rules), mutatingHook("b.deny.example.com", rules), validatingHook("v.deny.example.com", rules)
 	a.ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"deny": "a"}}
@@ -106,7 +106,7 @@ func (a responder) withUID(uid string) http.HandlerFunc {
 	}
 }
 
-func testFailures(t *testing.T, c control) {
+func testFailures(t *testing.T, c sharedServer) {
 	rules := rulesFor("", "pods", "*")
 	handlers := map[string]http.Handler{}
 	var hooks []any
@@ -141,14 +141,14 @@ func testFailures(t *testing.T, c control) {
 					t.Errorf("%s: %s, status %d: %s", policy, call.Effect, call.Status, call.Error)
 				}
 				if result.Rejection != nil && strings.Contains(result.Rejection.Message, "127.0.0.1") {
-					t.Errorf("the address of the proxy is told: %s", result.Rejection.Message)
+					t.Errorf("the rejection shows the address of the proxy: %s", result.Rejection.Message)
 				}
 			}
 		})
 	}
 }
 
-func testWarnings(t *testing.T, c control) {
+func testWarnings(t *testing.T, c sharedServer) {
 	rules := rulesFor("", "pods", "*")
 	warning := func(texts ...string) responder {
 		return func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
@@ -176,7 +176,7 @@ func testWarnings(t *testing.T, c control) {
 	}
 }
 
-func testAgain(t *testing.T, c control) {
+func testAgain(t *testing.T, c sharedServer) {
 	rules := rulesFor("", "pods", "*")
 	var busy atomic.Bool
 	engine := c.connect(t, configured("again.example.com", map[string]http.Handler{

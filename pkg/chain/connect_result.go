@@ -43,7 +43,7 @@ func (a *serverAdmission) result(ctx context.Context, r *realserver.Reply, event
 	blameLast(result)
 	takeErrors(result, calls)
 	result.Webhooks = a.verdicts(ctx, result, calls)
-	a.tellLimits(result)
+	a.addLimits(result)
 	result.Limits = a.limits
 	return result, nil
 }
@@ -65,7 +65,8 @@ func (a *serverAdmission) finalObject(r *realserver.Reply, calls []realserver.Ob
 	return last.Object()
 }
 
-// connected reports whether a CONNECT passed admission. It fails after that, because there is no server to connect to.
+// connected reports whether a CONNECT passed admission. A CONNECT that passed still fails, because there is no server
+// to connect to.
 func connected(s *metav1.Status, code int) bool {
 	if s == nil {
 		return true
@@ -91,8 +92,8 @@ func (a *serverAdmission) calls(observed []realserver.ObservedCall) ([]Call, int
 	passes, validated, matching := 1, false, 0
 	for i := range observed {
 		o := &observed[i]
-		// A webhook is called at most once a round, and not again after validation. Otherwise, the
-		// API server has begun the whole admission again. Without an object there is no second
+		// In one admission, each mutating webhook is called at most once a round, and not after a validating webhook.
+		// Another call means that the API server began the whole admission again. Without an object there is no second
 		// round.
 		again := o.Target.Mutating && (validated || rounds[o.Target] == 2 || rounds[o.Target] == 1 && o.Object() == nil)
 		if !o.Target.Mutating && rounds[o.Target] == 1 {
@@ -149,8 +150,8 @@ func effectOf(c *realserver.ObservedCall, r realserver.Reading) Effect {
 	return Allowed
 }
 
-// blameLast sets the failure of the last call if only the API server can detect it: the patch
-// produces an object that cannot be decoded. No webhook is called after that.
+// blameLast marks the last call as failed if its patch produced an object that the API server could not decode. Only
+// the API server can detect this, and it calls no webhook after that.
 func blameLast(r *Result) {
 	if r.Rejection == nil || len(r.Calls) == 0 || r.Rejection.Code != http.StatusInternalServerError {
 		return
@@ -230,8 +231,8 @@ func (a *serverAdmission) noteMutation(r *Result, key, value string) {
 	}
 }
 
-// tellLimits records the remaining differences from a request without the engine.
-func (a *serverAdmission) tellLimits(r *Result) {
+// addLimits records the remaining differences from what the API server would have done without the engine.
+func (a *serverAdmission) addLimits(r *Result) {
 	if len(a.Foreign) > 0 {
 		a.limit(OtherWebhooks, "The API server has other webhooks that may have been called too: %s.", strings.Join(a.Foreign, ", "))
 	}

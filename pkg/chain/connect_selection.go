@@ -31,7 +31,7 @@ type serverAdmission struct {
 	limits    []Limit
 }
 
-// limit records a difference from a request without the engine.
+// limit records a difference from what the API server would have done without the engine.
 func (a *serverAdmission) limit(code LimitCode, format string, args ...any) {
 	a.limits = append(a.limits, Limit{code, fmt.Sprintf(format, args...)})
 }
@@ -120,7 +120,7 @@ func (a *serverAdmission) decide(ctx context.Context, result *Result, calls []re
 			return err
 		}
 		why := x.predicates.decide(ctx, h, s.NewAttributes(object, s.Old), s.Interfaces())
-		verdicts[i].tell(why, result)
+		verdicts[i].setReason(why, result)
 		if verdicts[i].Reason == "" {
 			a.limit(SelectionUnknown, "The reason why %s was not called is unknown.", h.GetName())
 		}
@@ -128,8 +128,8 @@ func (a *serverAdmission) decide(ctx context.Context, result *Result, calls []re
 	return nil
 }
 
-// tell sets the reason and the detail. It changes nothing if the predicates and the call disagree.
-func (v *Selection) tell(why reason, result *Result) {
+// setReason sets the reason and the detail. It changes nothing if the predicates and the call disagree.
+func (v *Selection) setReason(why reason, result *Result) {
 	switch {
 	case why.decision != Matches && !v.Called:
 		v.Reason, v.Detail = why.decision, why.detail

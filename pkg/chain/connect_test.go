@@ -33,14 +33,14 @@ rules:
 - level: None
 `
 
-// A control is an API server that tests share.
-type control struct {
+// A sharedServer is an API server that tests share.
+type sharedServer struct {
 	*apiserver.Server
 	auditLog string
 }
 
-// startControl starts an API server for a test and its subtests.
-func startControl(t *testing.T) control {
+// startSharedServer starts an API server for a test and its subtests.
+func startSharedServer(t *testing.T) sharedServer {
 	t.Helper()
 	dir := t.TempDir()
 	policy, auditLog := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "audit.log")
@@ -50,15 +50,15 @@ func startControl(t *testing.T) control {
 	server := apiservertest.Start(t, map[string][]string{
 		"audit-policy-file": {policy}, "audit-log-path": {auditLog}, "audit-log-mode": {"blocking"}, "watch-cache": {"true"},
 	})
-	return control{server, auditLog}
+	return sharedServer{server, auditLog}
 }
 
 // TestConnect runs all tests of Connect against one API server.
 func TestConnect(t *testing.T) {
-	c := startControl(t)
+	c := startSharedServer(t)
 	for _, test := range []struct {
 		name string
-		run  func(*testing.T, control)
+		run  func(*testing.T, sharedServer)
 	}{
 		{"create", testCreate}, {"update", testUpdate}, {"delete", testDelete}, {"custom resources", testCustomResources},
 		{"connect", testExec}, {"rejections", testRejections}, {"failures", testFailures}, {"warnings", testWarnings},
@@ -71,7 +71,7 @@ func TestConnect(t *testing.T) {
 }
 
 // connect returns an engine with the audit log of the shared API server.
-func (c control) connect(t testing.TB, w Webhooks, crds ...*apiextensionsv1.CustomResourceDefinition) Engine {
+func (c sharedServer) connect(t testing.TB, w Webhooks, crds ...*apiextensionsv1.CustomResourceDefinition) Engine {
 	t.Helper()
 	engine, err := Connect(c.Config, w, ConnectOptions{CRDs: crds, AuditLog: c.auditLog})
 	if err != nil {
@@ -170,7 +170,7 @@ func admit(t testing.TB, engine Engine, req Request) *Result {
 	return result
 }
 
-func testCreate(t *testing.T, c control) {
+func testCreate(t *testing.T, c sharedServer) {
 	every := rulesFor("", "pods", "*")
 	engine := c.connect(t, configured("create.example.com", map[string]http.Handler{
 		"a.create.example.com": responder(allow),
@@ -211,7 +211,7 @@ func trace(r *Result) []string {
 }
 
 // count returns the number of objects at a path.
-func (c control) count(t testing.TB, path string) int {
+func (c sharedServer) count(t testing.TB, path string) int {
 	t.Helper()
 	a, err := realserver.NewAPI(c.Config, inprocess.DefaultManager)
 	if err != nil {

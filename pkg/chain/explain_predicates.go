@@ -112,7 +112,8 @@ func labelsOf(object runtime.Object) (labels.Set, bool) {
 	return m.GetLabels(), true
 }
 
-// labelsText compares labels with the first requirement of a selector that they do not meet. If they meet all, it lists all.
+// labelsText describes the labels that a selector asks for. If the labels do not meet the selector, it describes only
+// the first requirement that they do not meet.
 func labelsText(what string, selector labels.Selector, of labels.Set) string {
 	requirements, _ := selector.Requirements()
 	if i := slices.IndexFunc(requirements, func(r labels.Requirement) bool { return !r.Matches(of) }); i >= 0 {

@@ -52,14 +52,14 @@ func TestExplainPredicates(t *testing.T) {
 		{"all hold", "without selectors and conditions there are four", nil, createPod("web"), chain.Options{}, []string{
 			"Resource Holds webhooks can be called for kind Pod", "NamespaceSelector Holds every namespace matches",
 			"ObjectSelector Holds every object matches", "Rules Holds rules[0] is for CREATE of v1 pods"}},
-		{"selectors", "the labels that are asked for are shown, of the requirement that is not met", func(h *hook) {
+		{"selectors", "the requirement that is not met is shown with its labels", func(h *hook) {
 			h.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 				{Key: "kubernetes.io/metadata.name", Operator: "In", Values: []string{"default"}}, {Key: "team", Operator: "In", Values: []string{"a", "b"}}}}
 			h.ObjectSelector = selector("app", "db")
 		}, createPod("web"), chain.Options{}, []string{
 			`NamespaceSelector Fails team in (a,b): namespace "default" has no label team`, "ObjectSelector Fails app=db: the object has app=web",
 			"Rules Holds rules[0] is for CREATE of v1 pods"}},
-		{"selectors that match", "all labels that are asked for are shown", func(h *hook) { h.ObjectSelector = selector("app", "web") },
+		{"selectors that match", "all labels in the selector are shown", func(h *hook) { h.ObjectSelector = selector("app", "web") },
 			createPod("web"), chain.Options{}, []string{"ObjectSelector Holds app=web: the object has app=web"}},
 		{"old object", "the old object counts as well", func(h *hook) { h.ObjectSelector = selector("app", "web") },
 			chain.Request{Operation: admissionv1.Delete, Resource: pods, OldObject: podJSON("web")}, chain.Options{},
@@ -68,17 +68,17 @@ func TestExplainPredicates(t *testing.T) {
 			chain.Request{Operation: admissionv1.Connect, Resource: pods, SubResource: "exec", Namespace: "default", Name: "web",
 				Object: []byte(`{"apiVersion":"v1","kind":"PodExecOptions"}`)}, chain.Options{},
 			[]string{"ObjectSelector Fails the object has no metadata, so no selector matches"}},
-		{"rules", "each rule says what keeps it away", func(h *hook) {
+		{"rules", "the fields that do not match are shown for each rule", func(h *hook) {
 			h.Rules = []admissionregistrationv1.RuleWithOperations{podRule("UPDATE", "DELETE"), podRule(), podRule("CREATE")}
 			h.Rules[1].Scope, h.Rules[1].APIGroups = ptr.To(admissionregistrationv1.ClusterScope), []string{"apps"}
 			h.Rules[2].Resources, h.Rules[2].APIVersions = []string{"pods/exec"}, []string{"v2"}
 		}, createPod("web"), chain.Options{}, []string{`Rules Fails no rule is for CREATE of v1 pods: rules[0] has operations ["UPDATE" "DELETE"]; ` +
 			`rules[1] has apiGroups ["apps"], scope "Cluster"; rules[2] has apiVersions ["v2"], resources ["pods/exec"]`}},
 		{"no rules", "there may be none", func(h *hook) { h.Rules = nil }, createPod("web"), chain.Options{}, []string{"Rules Fails no rule is for CREATE of v1 pods"}},
-		{"conditions", "all are told, whatever the first says", func(h *hook) {
+		{"conditions", "all are evaluated, even if the first is false", func(h *hook) {
 			h.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "no", Expression: "false"}, {Name: "yes", Expression: `object.kind == "Pod"`}, {Name: "err", Expression: `object.spec.nodeName == "n"`}}
 		}, createPod("web"), chain.Options{}, []string{"MatchCondition no Fails false", "MatchCondition yes Holds true", "MatchCondition err Errs expression 'object.spec.nodeName == \"n\"' resulted in error: no such key: nodeName"}},
-		{"conditions without a rule", "they are not about anything", func(h *hook) { h.Rules, h.MatchConditions = nil, condition("true") }, createPod("web"), chain.Options{},
+		{"conditions without a rule", "they are evaluated only for a matching rule", func(h *hook) { h.Rules, h.MatchConditions = nil, condition("true") }, createPod("web"), chain.Options{},
 			[]string{"Rules Fails no rule is for CREATE of v1 pods"}},
 		{"masters", "they may do everything in any cluster", func(h *hook) { h.MatchConditions = asksWhether }, createPod("web"), chain.Options{}, []string{"MatchCondition c Holds true"}},
 		{"others", "nobody knows", func(h *hook) { h.MatchConditions = asksWhether }, jane, chain.Options{},
@@ -86,7 +86,7 @@ func TestExplainPredicates(t *testing.T) {
 		{"not asked", "the authorizer is not needed", func(h *hook) {
 			h.MatchConditions = condition(`request.operation == "DELETE" && authorizer.path("/x").check("get").allowed()`)
 		}, jane, chain.Options{}, []string{"MatchCondition c Fails false"}},
-		{"paths", "what is asked need not be a resource", func(h *hook) { h.MatchConditions = condition(`authorizer.path("/x").check("get").allowed()`) },
+		{"paths", "the authorizer can be asked about a path", func(h *hook) { h.MatchConditions = condition(`authorizer.path("/x").check("get").allowed()`) },
 			jane, chain.Options{}, []string{"MatchCondition c Unknown whether jane may get /x is not known"}},
 		{"authorizer fails", "an API server would know", func(h *hook) { h.MatchConditions = condition(`authorizer.path("/x").check("get").allowed()`) }, jane,
 			chain.Options{Authorizer: authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
@@ -175,7 +175,7 @@ func TestExplainRequests(t *testing.T) {
 		{"other namespace", "the object is in another", other, 400, true, false},
 		{"delete", "an unscheduled Pod is deleted in two steps", deletion, 0, false, true},
 		{"delete, dry run", "in one", dryRun, 0, false, false},
-		{"connect, dry run", "there is no such thing", exec, 400, true, false},
+		{"connect, dry run", "CONNECT does not support dry runs", exec, 400, true, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			c := newChain(t, chain.Webhooks{Mutating: mutating(mutatingHook("m.example.com", func(h *admissionregistrationv1.MutatingWebhook) {

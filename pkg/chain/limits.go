@@ -17,10 +17,10 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/strategy"
 )
 
-// A limiter records a limit.
+// A limiter adds an entry to Result.Limits.
 type limiter func(code LimitCode, format string, args ...any)
 
-// A limited is a request whose limits are collected.
+// A limited collects the limits of one request.
 type limited struct {
 	*inprocess.DecodedRequest
 	engine *engine

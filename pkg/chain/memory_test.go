@@ -57,10 +57,10 @@ func TestResultsAreNotShared(t *testing.T) {
 		r.Rejection.Message, r.Webhooks[0].Detail, r.Annotations[0].Value = "x", "x", "x"
 	}
 	if after := text(first); after != before {
-		t.Errorf("the first result was\n%s\nand is by now\n%s", before, after)
+		t.Errorf("the first result was\n%s\nand is now\n%s", before, after)
 	}
 	if string(req.Object) != given {
-		t.Errorf("the object of the request is by now %s", req.Object)
+		t.Errorf("the object of the request is now %s", req.Object)
 	}
 	for i := range req.Object {
 		req.Object[i] = 'x'
@@ -70,7 +70,7 @@ func TestResultsAreNotShared(t *testing.T) {
 	}
 	again := admit(t, c, createPod("web"))
 	if again.Rejection.Message != first.Rejection.Message || string(again.Calls[0].Patch) != string(first.Calls[0].Patch) {
-		t.Errorf("the same request comes to %s, before to %s", text(again), before)
+		t.Errorf("the same request gives %s, but gave %s before", text(again), before)
 	}
 }
 
@@ -114,7 +114,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		some()
 	}
 	if grown := int64(inUse()) - int64(before); grown > 1<<18 {
-		t.Errorf("1200 requests more leave %d bytes", grown)
+		t.Errorf("1200 more requests retain %d bytes", grown)
 	}
 }
 

@@ -81,7 +81,7 @@ func (p *predicates) decide(ctx context.Context, h *inprocess.Hook, a admission.
 	case result.Matches:
 		return reason{decision: Matches, detail: match.String()}
 	case result.FailedConditionName == "":
-		return reason{decision: ByMatchCondition, detail: "a condition cannot be evaluated, which failurePolicy Ignore forgives"}
+		return reason{decision: ByMatchCondition, detail: "a condition cannot be evaluated, and failurePolicy is Ignore"}
 	default:
 		return reason{decision: ByMatchCondition, detail: fmt.Sprintf("condition %q is false", result.FailedConditionName)}
 	}

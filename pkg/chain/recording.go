@@ -31,7 +31,7 @@ type call struct {
 // A recording records the webhook calls and the audit annotations of one run.
 type recording struct {
 	mutating []*inprocess.Hook
-	// beforeCall is called before the first attempt of a call of a mutating webhook in round 0. reinvokes is called
+	// beforeCall is called before the first attempt of each call in round 0 of a mutating webhook. reinvokes is called
 	// before the second round.
 	beforeCall func(*inprocess.Hook)
 	reinvokes  func()

@@ -42,7 +42,8 @@ func (p *inTree) Admit(_ context.Context, a admission.Attributes, _ admission.Ob
 	return nil
 }
 
-// scripted changes the object in the calls whose letter is "+".
+// scripted is a webhook that follows a script with one letter for each call. It changes the object if the letter is
+// "+".
 type scripted struct {
 	script string
 	calls  atomic.Int32
@@ -59,7 +60,8 @@ func (s *scripted) handler(name string) http.Handler {
 }
 
 func TestReinvocation(t *testing.T) {
-	// A webhook is written as its name, its policy (! is Never, otherwise IfNeeded), and the effect of each call.
+	// A webhook is written as its name, its policy (! is Never, otherwise IfNeeded), and for each call + or -, whether
+	// it changes the object.
 	for _, test := range []struct {
 		name    string
 		inTree  int32 // the number of changes by the in-tree plugin; negative means no plugin

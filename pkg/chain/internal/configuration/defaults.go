@@ -40,8 +40,8 @@ func defaultRules(rules []admissionregistrationv1.RuleWithOperations) {
 	}
 }
 
-// DefaultClientConfig sets the port of a Service. A webhook with a handler also gets a URL if it has no address, and loses
-// its caBundle: the engine does not dial it.
+// DefaultClientConfig sets the port of a Service. For a webhook with a handler, it also sets a URL if there is no
+// address, and removes the caBundle, because the engine does not dial the webhook.
 func DefaultClientConfig(c *admissionregistrationv1.WebhookClientConfig, name string, handler http.Handler) {
 	if handler != nil {
 		c.CABundle = nil

@@ -246,5 +246,5 @@ const (
 	ValidatingKind = "ValidatingWebhookConfiguration"
 )
 
-// OverlappingResources is the Origin of errors about resources of a rule that overlap.
+// OverlappingResources is the Origin of errors about overlapping resources in a rule.
 const OverlappingResources = "overlapping-resources"

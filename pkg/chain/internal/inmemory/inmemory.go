@@ -13,8 +13,8 @@ import (
 	"net/http"
 )
 
-// Transport is an http.RoundTripper that calls a handler in this process. The handler sees the request as a server
-// would pass it on.
+// Transport is an http.RoundTripper that calls a handler in this process. The handler gets the request as net/http's
+// server would pass it.
 type Transport struct{ Handler http.Handler }
 
 // RoundTrip returns when the request's context ends, even if the handler is still running, as a network client would.

@@ -26,9 +26,9 @@ type Hook struct {
 	endpoint
 }
 
-// An endpoint is the address of a webhook. The API server's code sees a unique host in its place, the key, because it
-// shares clients between webhooks with one address and does not pass on the name of the webhook. The transport sends to,
-// dials and verifies the real host.
+// An endpoint is the address of a webhook. The API server's code gets a unique host instead, the key. With the real
+// host, it would share one client between webhooks with the same address, and the transport could not tell which
+// webhook is called. The transport dials the real host and verifies its certificate.
 type endpoint struct {
 	handler http.Handler
 	key     string

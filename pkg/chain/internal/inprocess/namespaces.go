@@ -17,8 +17,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/keyedlock"
 )
 
-// KnownNamespaces has the namespaces that exist for the API server's code. If none are given, every namespace exists. During
-// a request for a Namespace, that Namespace has the labels of the stored object.
+// KnownNamespaces has the namespaces that the API server's code can look up. If none are given, every namespace exists.
+// During a request for a Namespace, that Namespace has the labels of the stored object.
 type KnownNamespaces struct {
 	given map[string]*corev1.Namespace // by name; nil if every namespace exists
 
@@ -45,8 +45,8 @@ func (k *KnownNamespaces) get(name string) *corev1.Namespace {
 	return k.given[name]
 }
 
-// Hold makes namespace the stored Namespace of its name until release is called. Another Hold of that name waits for
-// the release.
+// Hold makes lookups of the namespace's name return namespace until release is called. Another Hold of that name waits
+// for the release.
 func (k *KnownNamespaces) Hold(namespace *corev1.Namespace) (release func()) {
 	unlock := k.holders.Lock(namespace.Name, false)
 	k.mu.Lock()
@@ -93,7 +93,7 @@ func (i namespaceIndexer) GetByKey(name string) (any, bool, error) {
 	return nil, false, nil
 }
 
-// namespacesOf returns the Namespaces with these labels, or nil for nil.
+// namespacesOf returns Namespaces with these labels. It returns nil if labels is nil.
 func namespacesOf(labels map[string]map[string]string) map[string]*corev1.Namespace {
 	if labels == nil {
 		return nil

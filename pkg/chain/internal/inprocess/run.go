@@ -90,7 +90,7 @@ func (r *Run) Admit(ctx context.Context) error {
 	default:
 		err = r.delete()
 	}
-	if late := r.late(); late != nil { // also without an error: storing the object would fail
+	if late := r.late(); late != nil { // even if err is nil, because storing the object would fail
 		// The API server does not wait for the result any longer.
 		return apierrors.NewTimeoutError(fmt.Sprintf("request did not complete within requested timeout - %s", late), 0)
 	}

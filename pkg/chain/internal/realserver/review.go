@@ -39,8 +39,8 @@ func openReview(review []byte) envelope {
 	return e
 }
 
-// onlyFor returns a matchCondition that is true only for requests with an id for which test, a CEL expression about
-// the variable v, is true. A false condition skips the webhook, even if another condition has an error.
+// onlyFor returns a matchCondition that is true only for requests with an id v for which the CEL expression test is
+// true. A false condition skips the webhook, even if another condition has an error.
 func onlyFor(test string) admissionregistrationv1.MatchCondition {
 	return admissionregistrationv1.MatchCondition{Name: requestKey, Expression: fmt.Sprintf(
 		"has(request.userInfo.extra) && %[1]q in request.userInfo.extra && request.userInfo.extra[%[1]q].exists(v, %[2]s)", requestKey, test)}
