@@ -80,8 +80,8 @@ func subject(c *x509.Certificate) string {
 	return c.Subject.String()
 }
 
-// validity reports bundles without a valid certificate, and bundles whose last certificate expires soon. It ignores
-// expired certificates beside valid ones, which are normal after a rotation.
+// validity reports bundles without a valid certificate, and bundles in which the certificate with the latest expiry
+// expires soon. It ignores expired certificates beside valid ones, which are normal after a rotation.
 func (l *linter) validity(h *webhook, all []*x509.Certificate) {
 	at := h.at.Child("clientConfig", "caBundle")
 	now := l.options.Now()

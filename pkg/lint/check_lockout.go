@@ -53,7 +53,7 @@ func (h *webhook) ruleFor(r request) *field.Path {
 	return h.at
 }
 
-// ownNeeds reports webhooks that are called for other requests that their own Pods need.
+// ownNeeds reports webhooks that are called for requests that their own Pods need, other than the creation of Pods.
 func (l *linter) ownNeeds(h *webhook) {
 	namespace, service, ok := l.serviceOf(h)
 	if !h.fails() || !ok {

@@ -44,7 +44,8 @@ func (l *linter) neverCalled(h *webhook) {
 	}
 }
 
-// virtualOnly reports rules with no resources except reviews, for which Kubernetes 1.37 calls no webhook.
+// virtualOnly reports rules whose resources are all reviews, such as tokenreviews. Kubernetes 1.37 calls no webhook for
+// them.
 func (l *linter) virtualOnly(h *webhook) {
 	if !l.isAtLeast(1, 37) {
 		return

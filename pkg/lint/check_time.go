@@ -70,7 +70,7 @@ func (l *linter) chains() map[resource][]*webhook {
 	return chains
 }
 
-// named returns Pods and the resources in the rules of configurations.
+// named returns the resources that the rules of the configurations name, and Pods.
 func named(configurations []*configuration) []resource {
 	seen := map[resource]bool{}
 	all := []resource{pods}

@@ -24,7 +24,7 @@ var conditionCompiler = sync.OnceValue(func() plugincel.ConditionCompiler {
 	return plugincel.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 })
 
-// nothingToConvert converts no objects: they already have the version of the request.
+// nothingToConvert has no converters, because all objects already have the version of the request.
 var nothingToConvert = sync.OnceValue(func() admission.ObjectInterfaces {
 	return admission.NewObjectInterfacesFromScheme(runtime.NewScheme())
 })
@@ -89,8 +89,8 @@ func (r request) isUnknown(expression string) bool {
 	return false
 }
 
-// knows reports whether a field of the object certainly has the value of the template. Defaults and admission can set
-// missing fields and extend lists.
+// knows reports whether a field of the object certainly has its value in r.object, a Pod template. Defaults and
+// admission can set missing fields and extend lists.
 func (r request) knows(path []string) bool {
 	if r.object == nil || len(path) < 2 {
 		return false

@@ -80,7 +80,7 @@ func (h *webhook) isExact() bool {
 	return *h.MatchPolicy == admissionregistrationv1.Exact
 }
 
-// surroundings holds the objects around the configurations.
+// surroundings holds the objects of the input that are not configurations, such as Services.
 type surroundings struct {
 	namespaces map[string]*corev1.Namespace
 	services   map[string]*corev1.Service // by namespace/name
@@ -98,7 +98,8 @@ type workload struct {
 
 func (w workload) String() string { return fmt.Sprintf("%s %s/%s", w.kind, w.namespace, w.name) }
 
-// read decodes the objects. A configuration that cannot be decoded is a finding; other such objects are skipped.
+// read decodes the objects of the input. A configuration that it cannot decode becomes a finding. It skips other
+// objects that it cannot decode.
 func (l *linter) read() {
 	l.around = surroundings{namespaces: map[string]*corev1.Namespace{}, services: map[string]*corev1.Service{}, scaled: map[string]bool{}}
 	for i, object := range l.input.Objects {

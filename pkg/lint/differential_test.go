@@ -62,7 +62,7 @@ func TestRejectionsMatchAPIServer(t *testing.T) {
 		}
 	}
 	if refused < cases/4 || refused > cases*3/4 || warned < cases/50 {
-		t.Errorf("of %d configurations %d were refused and %d warned of: too few or too many to tell", cases, refused, warned)
+		t.Errorf("of %d configurations, %d were rejected and %d caused warnings: too few or too many for this test", cases, refused, warned)
 	}
 }
 

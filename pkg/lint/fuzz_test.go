@@ -60,7 +60,7 @@ func FuzzRun(f *testing.F) {
 			t.Fatal(err)
 		}
 		if encoded, err := json.Marshal(first); err != nil || string(encoded) != string(again) {
-			t.Errorf("twice is not the same: %v\n%s\n%s", err, encoded, again)
+			t.Errorf("two runs differ: %v\n%s\n%s", err, encoded, again)
 		}
 		if left, err := json.Marshal(u.Object); err != nil || string(left) != string(given) {
 			t.Errorf("the object was changed: %v\n%s\n%s", err, given, left)

@@ -113,7 +113,7 @@ func podOf(w workload) request {
 	return r
 }
 
-// needsOf returns the requests that start and repair the Pods behind a Service, without those that create the Pods.
+// needsOf returns the requests that start and repair the Pods behind a Service, except those that create the Pods.
 func needsOf(namespace, service, account string, deployed bool) []request {
 	token := accounts.on(create, namespace, account, aNode).sub("token")
 	token.kind = schema.GroupVersionKind{Group: "authentication.k8s.io", Version: "v1", Kind: "TokenRequest"}

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// A row is a YAML text that breaks a rule, or a similar text that does not break it. Lines of the clean
-// configurations are replaced, to keep rows short.
+// A row is a YAML text that breaks a rule, or a similar text that does not break it. Most rows replace lines of a clean
+// configuration, to stay short.
 type row struct {
 	rule   string
 	breaks bool
