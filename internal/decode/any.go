@@ -32,7 +32,7 @@ func (d *decoder) loose() (any, error) {
 	return x, err
 }
 
-// readLoose is like loose, but it does not record a part of the outline for the value itself.
+// readLoose is like loose, but it does not add a Part for the value itself to the outline.
 func (d *decoder) readLoose() (any, error) {
 	switch d.c.Kind() {
 	case jsonraw.Object:

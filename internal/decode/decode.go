@@ -49,8 +49,9 @@ func Unmarshal(raw []byte, into any) error {
 	return err
 }
 
-// At decodes the value at an offset of data, inside depth arrays and objects, and returns the offset of its
-// end. The end is valid even if the value does not fit the type. In all other respects At works as [Unmarshal].
+// At decodes the value at an offset of data and returns the offset of its end. depth is the number of arrays and
+// objects around the value. The end is valid even if the value does not fit the type. In all other respects At works as
+// [Unmarshal].
 //
 // If outline is not nil, it becomes the outline of the value, with offsets from the value's start. It is empty if
 // sigs.k8s.io/json had to decode the value.
@@ -123,7 +124,7 @@ func (d *decoder) value(v reflect.Value, s *shape.Shape) error {
 	return err
 }
 
-// read is like value, but it does not record a part of the outline for the value itself.
+// read is like value, but it does not add a Part for the value itself to the outline.
 func (d *decoder) read(v reflect.Value, s *shape.Shape) error {
 	switch s.Kind {
 	case shape.String:

@@ -62,7 +62,8 @@ func within(s Step, err error) error {
 	return err
 }
 
-// nullOr skips a null and fails on any other value, because its kind is not want.
+// nullOr skips a null. For any other value it returns an error, because the decoder wants a null or a value of kind
+// want.
 func (d *decoder) nullOr(want string) error {
 	kind, start := d.c.Kind(), d.c.Offset()
 	if err := d.c.Skip(); err != nil || kind == jsonraw.Null {

@@ -48,7 +48,7 @@ func TestErrorsPointAtTheFault(t *testing.T) {
 		null := slices.Concat(c.Doc[:value.Offset()-len(raw)], []byte("null"), c.Doc[value.Offset():])
 		var again *decode.Error
 		if errors.As(decode.Unmarshal(null, reflect.New(c.Type).Interface()), &again) && again.Offset == fault.Offset && !refusesNull(again) {
-			t.Errorf("seed %d, %s: %v at %s is one without %.100q too: %v", seed, c.Type, err, decode.Pointer(fault.Path), raw, again)
+			t.Errorf("seed %d, %s: %v at %s remains without %.100q: %v", seed, c.Type, err, decode.Pointer(fault.Path), raw, again)
 		}
 	}
 	t.Logf("%d faults", faults)

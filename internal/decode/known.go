@@ -15,8 +15,8 @@ import (
 	"github.com/admitkit/admitkit/internal/shape"
 )
 
-// known decodes the types of apimachinery that have a decoder of their own and keep none of its input. For
-// types whose decoder is slow, it decodes the usual values itself.
+// known decodes the types of apimachinery that have their own decoder, if that decoder does not keep its input. If the
+// decoder of a type is slow, known decodes the usual values itself.
 func (d *decoder) known(v reflect.Value, kind shape.Kind) error {
 	start := d.c.Offset()
 	raw, err := d.c.Value()

@@ -31,7 +31,7 @@ type Part struct {
 }
 
 // ErrRepeated is the cause of an [Error] about an object that has two members for one field of a struct.
-var ErrRepeated = errors.New("a name is duplicated in an object")
+var ErrRepeated = errors.New("an object has a duplicate field")
 
 // Scan records the outline of raw, one whole document, and reuses the memory of o. It fails with an [*Error] if
 // raw is not JSON or has a duplicate member, with [ErrRepeated] as the cause. It does not check whether the

@@ -35,12 +35,12 @@ func TestCacheOfQuantitiesIsBounded(t *testing.T) {
 		}
 	}
 	if n := len(d.quantities); n == 0 || n > mostQuantities {
-		t.Errorf("%d quantities are remembered, want at most %d", n, mostQuantities)
+		t.Errorf("%d quantities are cached, want at most %d", n, mostQuantities)
 	}
 	if _, err := d.quantity([]byte(`"0000000000000000000000000000000000000000001"`)); err != nil {
 		t.Fatal(err)
 	}
 	if _, long := d.quantities[`"0000000000000000000000000000000000000000001"`]; long {
-		t.Error("a long text is remembered")
+		t.Error("a long text is cached")
 	}
 }

@@ -101,8 +101,8 @@ func appendSpans(spans []span, v reflect.Value, place string) []span {
 	return spans
 }
 
-// TestDecodedValuesDoNotChangeLater keeps values while the same buffer and decoder handle many more documents, invalid ones
-// included.
+// TestDecodedValuesDoNotChangeLater requires that values stay the same while the same buffer and decoder handle many
+// more documents, including invalid ones.
 func TestDecodedValuesDoNotChangeLater(t *testing.T) {
 	type kept struct {
 		seed       int64
@@ -150,7 +150,7 @@ type keeper struct{ raw []byte }
 func (k *keeper) UnmarshalJSON(raw []byte) error { k.raw = raw; return nil }
 
 // TestTypesMayKeepTheirInput overwrites the document while the handler still holds the value, for every way of
-// decoding.
+// decoding. It requires that the value does not change.
 func TestTypesMayKeepTheirInput(t *testing.T) {
 	type holder struct {
 		K    keeper            `json:"k"`
@@ -179,7 +179,7 @@ func TestTypesMayKeepTheirInput(t *testing.T) {
 			doc[i] = '#'
 		}
 		if got := string(row.kept(h)); got != `{"a":1}` {
-			t.Errorf("%s: what the type kept became %q", reason, got)
+			t.Errorf("%s: the bytes that the type kept became %q", reason, got)
 		}
 	}
 	var plain struct {
@@ -192,6 +192,6 @@ func TestTypesMayKeepTheirInput(t *testing.T) {
 	}
 	clear(doc)
 	if got := string(plain.K.raw); got != `{"a":1}` {
-		t.Errorf("a name twice in a plain type: what the type kept became %q", got)
+		t.Errorf("a name twice in a plain type: the bytes that the type kept became %q", got)
 	}
 }

@@ -47,7 +47,7 @@ func TestAppendAgreesWithEncodingJSON(t *testing.T) {
 	}
 	t.Logf("%d values of %d types, %d encode, to %d bytes each", cases, len(types), encoded, size/max(1, encoded))
 	if cases >= 1000 && int64(encoded)*2 < cases {
-		t.Errorf("only %d of %d values encode: the others compare errors only", encoded, cases)
+		t.Errorf("only %d of %d values can be encoded: the others only compare errors", encoded, cases)
 	}
 }
 
@@ -64,8 +64,8 @@ func number(t *testing.T, variable string, fallback int64) (n int64, set bool) {
 	return n, true
 }
 
-// randomValue returns the addressable value of a seed: a decoded document, decoded partly if it has errors, or
-// a value from the filler.
+// randomValue returns an addressable value that the seed determines. It is a decoded document, which may be decoded
+// only in part, or a value from the filler.
 func randomValue(seed int64) reflect.Value {
 	r := rand.New(rand.NewSource(seed))
 	if seed%3 == 0 {

@@ -52,8 +52,7 @@ func benchPod(n int) *corev1.Pod {
 	return pod
 }
 
-// BenchmarkAppend compares the encoders. Each one returns its output in memory of its own, which is part of the
-// measurement.
+// BenchmarkAppend compares the encoders. The measurement includes the allocation of the output.
 func BenchmarkAppend(b *testing.B) {
 	sidecar := benchSidecar()
 	loose := map[string]any{}

@@ -3,11 +3,11 @@
 // Package encode encodes Go values as JSON, byte for byte like a json.Encoder with SetEscapeHTML(false), in
 // a fraction of its time.
 //
-// The type's [shape.Shape] describes how encoding/json encodes a value. [Append] walks the value along its
-// shape and appends to one buffer. It encodes the well-known types of apimachinery itself. encoding/json
-// encodes a value with an opaque shape, by its address if it has one, because pointer methods count only
-// then. A value that fails, or that nests so deep that it may be a cycle, is encoded again from the top
-// by encoding/json. So all errors are encoding/json's own.
+// The type's [shape.Shape] describes how encoding/json encodes a value. [Append] walks the value along its shape and
+// appends to one buffer. It encodes the well-known types of apimachinery itself. encoding/json encodes a value with an
+// opaque shape. It gets a pointer to the value if the value is addressable, so that it calls pointer methods. If an
+// encoding fails, or a value nests so deeply that it may be a cycle, encoding/json encodes the whole value again. So
+// all errors are encoding/json's own.
 package encode
 
 import (
@@ -31,8 +31,8 @@ func Append(dst []byte, v reflect.Value, s *shape.Shape) ([]byte, error) {
 	return out, nil
 }
 
-// An encoder holds the names and entries of the maps on its path. Its methods append to the given buffer. After
-// one of them has failed, the encoder must not be used again.
+// An encoder holds the names and entries of the maps around the current value. Its methods append to the given buffer.
+// After one of them has failed, the encoder must not be used again.
 type encoder struct {
 	names   []string
 	entries []entry
@@ -115,7 +115,7 @@ func (e *encoder) structure(out []byte, v reflect.Value, s *shape.Shape) ([]byte
 	return end(out, '}'), nil
 }
 
-// omitted is f.Omitted, with a short cut for most omitted fields.
+// omitted returns f.Omitted(v). It has a shortcut for most omitted fields.
 func omitted(f *shape.Field, v reflect.Value) bool {
 	if f.OmitEmpty {
 		switch f.Shape.Kind {

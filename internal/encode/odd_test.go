@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Types with different encodings of their own.
+// Types that encode themselves, each in another way.
 type (
 	byValue   struct{ A string }
 	byPointer struct{ A string }

@@ -55,11 +55,11 @@ func compare(v reflect.Value) error {
 		case errors.Is(gotErr, errPanic):
 			continue
 		case gotErr != nil && string(got) != before:
-			return fmt.Errorf("the error comes with %q", got)
+			return fmt.Errorf("the error comes with the output %q", got)
 		case gotErr != nil:
 			continue
 		case !bytes.HasPrefix(got, []byte(before)):
-			return fmt.Errorf("what was there became %q", got)
+			return fmt.Errorf("the existing bytes became %q", got)
 		case !bytes.Equal(got[len(before):], want):
 			return firstDifference(got[len(before):], want)
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 // TestEncoderIsResetAfterUse checks the state of a used encoder. A wrong level would send the next value to
-// encoding/json too early, and a name that stays would keep memory.
+// encoding/json too early, and a remaining name would keep its memory alive.
 func TestEncoderIsResetAfterUse(t *testing.T) {
 	loose := map[string]any{"a": []any{map[string]any{"b": map[string]string{"c": "d"}, "e": []any{}}}, "f": map[corev1.ResourceName]any{"g": loose{}}}
 	for range 20 { // many, so that the lists of names and entries grow while they are in use

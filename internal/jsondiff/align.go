@@ -97,7 +97,7 @@ func untangle(l *list, from []int) {
 	}
 }
 
-// untangleGroup untangles one group of elements that are equal to the Go type.
+// untangleGroup does this for one group of elements that the Go type cannot tell apart.
 func untangleGroup(l *list, from, group []int) {
 	values := newNumbering(len(group))
 	places := map[int][]int{} // by value: the indices of its elements
@@ -311,10 +311,10 @@ func gaps(n int, from []int) (before, after []int) {
 	return before, after
 }
 
-// matchInPlace pairs new with removed elements, in order, between two elements that keep their order. In a
-// list without keys, an element in the place of a removed one counts as the removed one, edited: the Go type
-// may know too little of the elements to tell them apart. If the type knows every member of every object,
-// nothing has to be guessed, and such elements stay new.
+// matchInPlace pairs new with removed elements, in order, between two elements that keep their order. In a list without
+// keys, a new element in the place of a removed one counts as an edit of the removed one, because the Go type may know
+// too little of the elements to tell them apart. If the type knows every member of every object, nothing has to be
+// guessed, and such elements stay new.
 func matchInPlace(l, part *list, from []int) {
 	taken := make([]bool, len(part.b))
 	for _, i := range from {

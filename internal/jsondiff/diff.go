@@ -28,7 +28,7 @@ func Diff[P any](raw []byte, after any, convert func([]Operation) P) (p P, err e
 
 var originals = sync.Pool{New: func() any { return new(Original) }}
 
-// mostPooledParts bounds the outline that a pooled [Original] keeps after a large document.
+// mostPooledParts bounds the size of the decode.Outline that a pooled [Original] keeps after a large document.
 const mostPooledParts = 1 << 15
 
 // A Document is a JSON document that no Go type describes.

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// A list holds the elements at one place of the documents, or a part of them: b (before), a (after), and r
-// (raw), which has as many elements as b.
+// A list holds the elements of one list in three documents, or a part of these elements: b (before), a (after) and r
+// (raw). r has as many elements as b.
 type list struct {
 	at      string
 	first   int // index of the part's first element in the whole list
@@ -61,8 +61,8 @@ func (d *differ) list(at string, before, after, raw *node, s shape) {
 	}
 }
 
-// checkAlike fails if the handler removed one of several elements that are equal to the Go type but
-// differ in the document, because it cannot know which one. The slice from matches the differing part.
+// checkAlike fails if the handler removed one of several elements that are equal to the Go type but differ in the
+// document, because it cannot know which one. from has the matches of the differing part.
 func (d *differ) checkAlike(l, part *list, from []int) {
 	gone := slices.Repeat([]bool{true}, len(part.b))
 	for _, i := range from {

@@ -35,7 +35,7 @@ var ErrDuplicateName = errors.New("duplicate name")
 
 // ErrAlike is the cause of an [Error] about a list that lost one of several elements that are equal
 // to the Go type but differ in the document.
-var ErrAlike = errors.New("elements look alike to the Go type, so it is not known which of them to remove")
+var ErrAlike = errors.New("elements differ only in fields that the Go type lacks, so it is unclear which of them to remove")
 
 // An Error says where a document could not be compared.
 type Error struct {

@@ -20,15 +20,15 @@ import (
 // not safe for concurrent use.
 type Original struct {
 	raw     []byte
-	shape   *shapes.Shape // of the decoded type; nil if outline was made for no type
+	shape   *shapes.Shape // of the decoded type; nil if outline belongs to no type
 	outline decode.Outline
 	ops     []Operation // what the last comparison found
 }
 
-// Decode decodes the JSON value that begins at an offset of data, inside depth arrays and objects, into
-// the zero value that into points to. It returns the offset of the value's end. A document that stands
-// alone has offset 0 and depth 0. The object of an AdmissionReview is decoded while the review is read, so
-// data need not end with it. The depth counts towards the limit of nesting.
+// Decode decodes the JSON value that begins at an offset of data into the zero value that into points to. It returns
+// the offset of the value's end. depth is the number of arrays and objects around the value. A document that stands
+// alone has offset 0 and depth 0. The object of an AdmissionReview is decoded while the review is read, so data need
+// not end with it. The depth counts towards the limit of nesting.
 //
 // Decode follows sigs.k8s.io/json, as the API server does: names are case-sensitive, unknown members are
 // ignored, and the last of several members with one name wins (objects and lists merge).
@@ -89,7 +89,7 @@ func (o *Original) undecoded(data []byte, err error, t reflect.Type) error {
 // the last Decode failed or there was none.
 func (o *Original) Diff(after any) ([]Operation, error) {
 	if o.raw == nil {
-		return nil, errors.New("nothing was decoded that after could be compared with")
+		return nil, errors.New("there is no decoded document to compare with")
 	}
 	return o.diff(after)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
-// A reader steps through the outline of a document.
+// A reader steps through the decode.Outline of a document, which has one part for each value.
 type reader struct {
 	raw   []byte
 	parts decode.Outline

@@ -14,13 +14,13 @@ import (
 
 // How differences are found.
 //
-// A first comparison reads the outline of the document: the positions of the values for which the Go type has
-// a field. Decoding records the outline ([Original]); otherwise a pass over the document does. The walker
-// compares the outline and the Go value side by side, from the top down (typed.go and typed_*.go). Where both
-// agree, which is nearly everywhere, the walker copies and decodes nothing. It never reads members without a
-// field. Where they differ, the outline shows whether the document has a value, a null, or nothing there,
-// and so which operation is needed. Lists are compared index by index until an element differs. Then
-// merge keys show whether that element was changed or is another one.
+// A first comparison reads the outline of the document: the positions of the values for which the Go type has a field.
+// Decoding records the outline ([Original]); otherwise a pass over the document does. The walker compares the outline
+// and the Go value side by side, from the top down (typed.go and typed_*.go). Where both agree, which is nearly
+// everywhere, the walker copies and decodes nothing. It never reads members without a field. Where they differ, the
+// outline shows whether the document has a value, a null, or nothing there, and so which operation is needed. Lists are
+// compared index by index until an element differs. Then merge keys show whether that element was changed or is a
+// different element.
 //
 // Lists without keys, and types that encode themselves, go to a second comparison. It compares three
 // documents: the received one, and the encodings of the value before and after. Documents uses it

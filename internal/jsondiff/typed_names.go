@@ -17,8 +17,8 @@ type nameList struct {
 	base     int          // index of the list's start in reader.names
 }
 
-// namesOf lists the names of the object whose part is at index place. Most objects are sorted, because the
-// API server writes maps in order.
+// namesOf lists the names of the object whose part is at index object. Most objects are sorted, because the API server
+// writes maps in order.
 func (r *reader) namesOf(object int) nameList {
 	l := nameList{base: len(r.names), inOrder: true}
 	for i := object + 1; i < int(r.parts[object].Next); i = int(r.parts[i].Next) {

@@ -10,9 +10,9 @@ import (
 	shapes "github.com/admitkit/admitkit/internal/shape"
 )
 
-// A walker compares a document with a Go value, from the top down. Each method that takes a Go value compares
-// it with the next part of the outline, appends the operations that turn the part into the value, and
-// advances the walker past that part.
+// A walker compares a document with a Go value, from the top down. It reads the outline of the document, a
+// decode.Outline with one part for each value. Each method that takes a Go value compares it with the next part,
+// appends the operations that turn the part into the value, and advances the walker past that part.
 //
 // To a decoder, an absent member and null are the zero value. The methods absent and omitted handle
 // members that only one side has.
@@ -117,7 +117,7 @@ type assumption struct {
 	asked    bool       // keys was computed
 }
 
-var errOtherElement = errors.New("the element of that index is another one")
+var errOtherElement = errors.New("the document has a different element at this index")
 
 // differs must be called before an operation is appended. Until then, the elements on the path are assumed to
 // match by index. differs confirms this by their keys. If the keys of a list do not match, differs fails,

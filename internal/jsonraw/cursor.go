@@ -68,7 +68,8 @@ type Cursor struct {
 // NewCursor returns a cursor before the first value of data. It keeps data and never changes it.
 func NewCursor(data []byte) *Cursor { return &Cursor{data: data} }
 
-// At returns a cursor before the value at an offset of data, inside depth arrays and objects.
+// At returns a cursor before the value at an offset of data. depth is the number of arrays and objects around the
+// value.
 func At(data []byte, offset, depth int) Cursor { return Cursor{data: data, pos: offset, depth: depth} }
 
 // Seek moves c to where [At] would put a new cursor. It keeps the buffer of c unless that is large.
@@ -129,7 +130,7 @@ func (c *Cursor) Skip() error {
 	return c.skipCarefully()
 }
 
-// skipCarefully is Skip without fast paths. It returns the exact error.
+// skipCarefully does what Skip does, without fast paths, and returns the exact error.
 func (c *Cursor) skipCarefully() error {
 	switch c.Kind() {
 	case Object:
@@ -303,7 +304,7 @@ func (c *Cursor) TextBytes() ([]byte, error) {
 	return text, err
 }
 
-// Text is [Cursor.TextBytes] and also reports whether the string has no escapes.
+// Text returns what [Cursor.TextBytes] returns, and reports whether the string has no escapes.
 func (c *Cursor) Text() (text []byte, plain bool, err error) {
 	if c.Kind() != String {
 		return nil, false, c.unexpected("looking for a string")

@@ -10,10 +10,10 @@ import (
 
 // Names holds the member names that a reader of an object knows, in their usual order.
 type Names struct {
-	labels     []label
-	places     map[string]int
-	beginnings [64]uint64 // by length: the set of first bytes
-	foreign    bool       // some names are not ASCII
+	labels      []label
+	places      map[string]int
+	beginnings  [64]uint64 // by length: the set of first bytes
+	hasNonASCII bool       // some names are not ASCII
 }
 
 // NewNames returns the given names, which must be distinct.
@@ -25,7 +25,7 @@ func NewNames(names ...string) *Names {
 		if name != "" {
 			n.beginnings[len(name)%64] |= 1 << (name[0] % 64)
 		}
-		n.foreign = n.foreign || strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf })
+		n.hasNonASCII = n.hasNonASCII || strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf })
 	}
 	return n
 }
@@ -108,7 +108,7 @@ func (n *Names) predicted(c *Cursor, next int) int {
 
 // skipOther skips a member if a quick check shows that its name is unknown. It reports whether it did.
 func (n *Names) skipOther(c *Cursor) bool {
-	if n.foreign || !c.at('"') {
+	if n.hasNonASCII || !c.at('"') {
 		return false
 	}
 	start := c.pos + 1

@@ -10,7 +10,8 @@ import (
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
-// A Field is a field that JSON encodes as a member of a struct. It is declared in the struct or in an embedded struct.
+// A Field is a struct field that is encoded as a member of a JSON object. It is declared in the struct itself or in an
+// embedded struct.
 type Field struct {
 	// Name is the member's name in JSON.
 	Name string

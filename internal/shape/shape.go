@@ -105,7 +105,8 @@ func (c compiler) shape(t reflect.Type) *Shape {
 	return s
 }
 
-// known maps the types with an encoding of their own that this module implements itself.
+// known maps types that encode themselves to their kinds. This module decodes and encodes these types without their
+// methods.
 var known = map[reflect.Type]Kind{
 	reflect.TypeFor[metav1.Time]():          Time,
 	reflect.TypeFor[resource.Quantity]():    Quantity,
@@ -174,6 +175,6 @@ func codesItself(t reflect.Type) bool {
 	return false
 }
 
-// hidesMethods reports whether a type has such methods that encoding/json ignores: it does not look for the
-// pointer methods of unnamed types.
+// hidesMethods reports whether encoding/json ignores the methods with which a type decodes or encodes itself. It does
+// not call pointer methods of unnamed types.
 func hidesMethods(t reflect.Type) bool { return t.Name() == "" && codesItself(t) }

@@ -15,7 +15,7 @@ type Case struct {
 	Seed   int64
 	Type   reflect.Type
 	Doc    []byte
-	Damage []string // what was done to the document
+	Damage []string // the changes that were made to the document
 }
 
 // NewCase generates a case from a seed. Consecutive seeds use different types. Slightly more seeds than there are

@@ -47,7 +47,7 @@ func compare(unmarshal Unmarshal, t reflect.Type, doc []byte) (accepted bool, er
 	got, gotErr := unmarshal.decode(input, t)
 	switch {
 	case !bytes.Equal(input, doc):
-		return false, errors.New("the document was written to")
+		return false, errors.New("the decoder changed the document")
 	case errors.Is(wantErr, errPanic):
 		return false, nil // a method of the type panics, so there is no expected result
 	case errors.Is(gotErr, errPanic):
@@ -66,7 +66,7 @@ func compare(unmarshal Unmarshal, t reflect.Type, doc []byte) (accepted bool, er
 	case (gotErr == nil) != (wantErr == nil):
 		return true, fmt.Errorf("encoding the value: got %w, want %w", orAccepted(gotErr), orAccepted(wantErr))
 	case !bytes.Equal(gotText, wantText):
-		return true, fmt.Errorf("got a value that encodes otherwise (-want +got):\n%s", cmp.Diff(string(wantText), string(gotText)))
+		return true, fmt.Errorf("got a value with another encoding (-want +got):\n%s", cmp.Diff(string(wantText), string(gotText)))
 	case !reflect.DeepEqual(got.Interface(), want.Interface()):
 		return true, fmt.Errorf("got another value: %s", difference(got.Elem(), want.Elem()))
 	}

@@ -12,7 +12,7 @@ import (
 	"unicode"
 )
 
-// A damage changes a document at one value: its meaning, its validity, or only its spelling.
+// A damage changes one value of a document. It changes the meaning, the validity or only the spelling of the document.
 type damage struct {
 	name string
 	fits func(n *node) bool // whether it can change n
@@ -236,7 +236,8 @@ func oddBase64(d *document, n *node) {
 	n.set(textNode([]string{text[:i] + odd + text[i:], text + odd, odd + text, strings.TrimRight(text, "="), odd}[d.r.Intn(5)]))
 }
 
-// The added depth does not always reach the limit: it depends on the depth of the chosen place.
+// nestDeep puts a deeply nested value into the document. Whether the document then exceeds the limit also depends on
+// the depth of n.
 func nestDeep(d *document, n *node) {
 	depth := []int{50, 200, 9990, 9999, 10000, 10001}[d.r.Intn(6)]
 	inner := []string{"", "1", "null", `"x"`, "{}"}[d.r.Intn(5)]

@@ -52,7 +52,7 @@ func duplicateSpelling(d *document, n *node) {
 	d.insert(n, name, d.variant(m.value))
 }
 
-// variant returns another value for the same place, similar or not.
+// variant returns another value that can replace n. It may be similar to n or not.
 func (d *document) variant(n *node) *node {
 	if n.typ != nil && d.r.Intn(3) == 0 {
 		return d.value(n.typ, maxLevel-3)

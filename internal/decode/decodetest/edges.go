@@ -46,7 +46,7 @@ func Edges() iter.Seq2[reflect.Type, []byte] {
 	}
 }
 
-// tagged yields documents for structs with one odd tag. Their members have every name that the tag may mean.
+// tagged yields documents for structs with one odd tag. The documents use every name that the tag may mean.
 func tagged(yield func(reflect.Type, []byte) bool) bool {
 	names := []string{
 		"A", "a", "b", "g", "q", "'q'", `"q"`, "-", "a,b", `a\b`, "a\tb", "é", "\ufffd", "omitempty", "string", "日本", "a:b", "y", "", "B",

@@ -36,8 +36,8 @@ type typeMaker struct{ r *rand.Rand }
 
 func (m *typeMaker) oneOf(types []reflect.Type) reflect.Type { return types[m.r.Intn(len(types))] }
 
-// structType puts at most one odd field into each struct. Several would hide each other from a decoder that
-// hands odd structs to a library.
+// structType generates a struct with at most one odd field. A decoder may leave a struct with an odd field to a
+// library, and would then never read a second odd field itself.
 func (m *typeMaker) structType(depth int) reflect.Type {
 	fields := make([]reflect.StructField, m.r.Intn(9))
 	for i := range fields {
@@ -77,7 +77,7 @@ func (m *typeMaker) embed(f *reflect.StructField, types []reflect.Type) {
 	}
 }
 
-// wideType has more than 64 fields, with names that are easy to confuse in a hash.
+// wideType has more than 64 fields, with similar names that may have the same hash.
 func wideType(r *rand.Rand) reflect.Type {
 	fields := make([]reflect.StructField, 60+r.Intn(90))
 	formats := []string{"commonHead%03dcommonTail", "%03dcommonTail", "commonHead%03d", "n%d", "é%d"}
