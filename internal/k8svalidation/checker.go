@@ -37,7 +37,7 @@ func (c *checker) notNegative(at *field.Path, child string, n int64) {
 	}
 }
 
-// notNegativeIf is notNegative for an optional number.
+// notNegativeIf checks an optional number as notNegative does.
 func notNegativeIf[T int32 | int64](c *checker, at *field.Path, child string, n *T) {
 	if n != nil {
 		c.notNegative(at, child, int64(*n))
@@ -52,7 +52,7 @@ func enum[T ~string](c *checker, at *field.Path, child string, v T, allowed ...T
 	}
 }
 
-// enumIf is enum for an optional value. A value that is present must not be empty.
+// enumIf checks an optional value as enum does. A value that is present must not be empty.
 func enumIf[T ~string](c *checker, at *field.Path, child string, v *T, allowed ...T) {
 	if v != nil && !slices.Contains(allowed, *v) {
 		c.add(field.NotSupported(at.Child(child), *v, slices.Clone(allowed)))

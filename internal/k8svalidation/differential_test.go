@@ -21,9 +21,9 @@ import (
 var limits = []struct{ why, reason string }{
 	{"an admission plugin sets the service account", `serviceAccountToken: Forbidden: must not be specified when serviceAccountName`},
 	{"needs a parser of schedules", `^spec\.schedule: Invalid`},
-	{"is about addresses that the API server gives", `^spec\.(clusterIPs?|ipFamilies|ipFamilyPolicy)\b`},
+	{"concerns addresses that the API server assigns", `^spec\.(clusterIPs?|ipFamilies|ipFamilyPolicy)\b`},
 	{"depends on the settings of the cluster", `spec\.(sessionAffinityConfig|externalTrafficPolicy|internalTrafficPolicy|healthCheckNodePort|loadBalancer)`},
-	{"is about a selector that the API server makes", "^spec\\.selector: .*(auto-generated|immutable)"},
+	{"concerns a selector that the API server generates", "^spec\\.selector: .*(auto-generated|immutable)"},
 	{"is allowed on an update if it was there", `nodeSelectorTerms\[[0-9]+\]\.matchExpressions\[[0-9]+\]\.values\[`},
 	{"depends on other fields of indexed Jobs", `spec\.(maxFailedIndexes|completions|parallelism|backoffLimitPerIndex): `},
 }
@@ -130,7 +130,7 @@ func TestRandomObjectsAgreeWithTheAPIServer(t *testing.T) {
 		errs := Validate(obj)
 		Default(obj)
 		if again := Validate(obj); (len(again) == 0) != (len(errs) == 0) {
-			t.Errorf("%s: with the defaults it it is refused or not: %v and %v", name, errs, again)
+			t.Errorf("%s: the errors with and without the defaults differ: %v and %v", name, errs, again)
 		}
 		n.compare(t, name, obj, stored, errs, refusal)
 	}

@@ -57,10 +57,10 @@ func TestFullObjectsAreLegalAndDefaultedOnce(t *testing.T) {
 func TestUnknownTypes(t *testing.T) {
 	lease := &coordinationv1.Lease{}
 	if Knows(lease) || Default(lease) || Validate(lease) != nil || ValidateUpdate(lease, lease) != nil {
-		t.Error("something is said about a type that is not known")
+		t.Error("there is a result for an unknown type")
 	}
 	if m, spec := PodTemplate(lease); m != nil || spec != nil {
-		t.Error("a pod template is found where none is")
+		t.Error("a pod template is found in a kind without one")
 	}
 }
 
@@ -69,7 +69,7 @@ func TestPodTemplate(t *testing.T) {
 	for _, obj := range objects(t) {
 		m, spec := PodTemplate(obj)
 		if (m == nil) != (spec == nil) {
-			t.Errorf("%T: one of two", obj)
+			t.Errorf("%T: only one of metadata and spec is returned", obj)
 		}
 		if m == nil {
 			continue

@@ -108,13 +108,13 @@ func withIdentity(object tree, old runtime.Object) (runtime.Object, error) {
 	now.SetName(was.GetName())
 	now.SetUID(was.GetUID())
 	now.SetResourceVersion(was.GetResourceVersion())
-	keepMade(obj, old)
+	keepGenerated(obj, old)
 	return obj, nil
 }
 
-// keepMade copies the fields that the API server generated for old into obj, as clients do when
+// keepGenerated copies the fields that the API server generated for old into obj, as clients do when
 // they edit an object that they have read.
-func keepMade(obj, old runtime.Object) {
+func keepGenerated(obj, old runtime.Object) {
 	switch o := obj.(type) {
 	case *batchv1.Job:
 		was := old.(*batchv1.Job)
@@ -122,7 +122,7 @@ func keepMade(obj, old runtime.Object) {
 		if o.Spec.Template.Labels == nil {
 			o.Spec.Template.Labels = map[string]string{}
 		}
-		for _, name := range madeLabels {
+		for _, name := range generatedLabels {
 			o.Spec.Template.Labels[name] = was.Spec.Template.Labels[name]
 		}
 	case *corev1.Service:
@@ -201,17 +201,17 @@ func defaulted(t *testing.T, obj runtime.Object) tree {
 		removeEntry(meta, "annotations", "deprecated.daemonset.template.generation")
 	case *batchv1.Job:
 		delete(spec, "selector")
-		removeEntry(meta, "labels", madeLabels...)
+		removeEntry(meta, "labels", generatedLabels...)
 		template := spec["template"].(tree)
 		if meta, ok := template["metadata"].(tree); ok {
-			removeEntry(meta, "labels", madeLabels...)
+			removeEntry(meta, "labels", generatedLabels...)
 		}
 	}
 	return object
 }
 
-// madeLabels are the labels that the API server generates for the pods of a Job.
-var madeLabels = []string{"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"}
+// generatedLabels are the labels that the API server generates for the pods of a Job.
+var generatedLabels = []string{"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"}
 
 func removeEntry(parent tree, name string, keys ...string) {
 	entries, _ := parent[name].(tree)

@@ -16,12 +16,12 @@ import (
 )
 
 // ValidateUpdate returns the errors for which kube-apiserver would reject the update of old to obj: errors in obj
-// itself and changes of immutable fields. Both objects must have the same type and have their defaults set. It is
-// for updates of the main resource, not of a subresource.
+// itself and changes to immutable fields. Both objects must have the same type and have their defaults set. It is for
+// updates of the main resource, not of a subresource.
 //
-// A Pod's spec may change its images, shorten activeDeadlineSeconds, add tolerations and remove schedulingGates. While
-// it has gates, nodeSelector and node affinity may change too. A Job's template may change in some fields while the Job
-// is suspended. Other templates may change. Selectors may not.
+// An update of a Pod's spec may change images, shorten activeDeadlineSeconds, add tolerations and remove
+// schedulingGates. While the Pod has gates, nodeSelector and node affinity may change too. A Job's template may change
+// in some fields while the Job is suspended. Other templates may change. Selectors may not.
 func ValidateUpdate(obj, old runtime.Object) field.ErrorList {
 	m, _ := named(obj)
 	oldMeta, _ := named(old)
