@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// errPortTaken is wrapped in the error of a process whose port another process listens on.
+// errPortTaken is wrapped in the error of a process that cannot listen on its port, because another process does.
 var errPortTaken = errors.New("the port is in use")
 
 // A process is an etcd or a kube-apiserver.

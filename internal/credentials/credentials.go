@@ -15,7 +15,8 @@ import (
 // MaxBytes is the maximum length of a token, and of a user name together with its password.
 const MaxBytes = 8 << 10
 
-// MinTokenBytes is the shortest token that a webhook server accepts, because any client may try to guess it.
+// MinTokenBytes is the length of the shortest token that a webhook server accepts. Any client can try to guess the
+// token, so a shorter one is too weak.
 const MinTokenBytes = 16
 
 // CheckToken returns an error unless a bearer token has the syntax of RFC 6750.

@@ -36,7 +36,7 @@ type Version struct {
 	Kind               schema.GroupVersionKind
 	Namespaced, Served bool
 	HasStatus          bool
-	Deprecation        string // the warning
+	Deprecation        string // the API server's warning, or empty
 
 	schema      *structuralschema.Structural
 	all, status apiservervalidation.SchemaValidator

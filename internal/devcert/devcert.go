@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package devcert makes short-lived certificates for development, demos and tests. They are valid for at most
-// two weeks and not meant for production.
+// Package devcert generates short-lived certificates for development, demos and tests. They are valid for at most two
+// weeks and are not meant for production.
 package devcert
 
 import (

@@ -12,8 +12,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// Review is [review.Decode] into a request that is zero, except that UserInfo.Groups may be a list of zero
-// length with memory to use. If object is not nil, it reads the new object in the same pass.
+// Review decodes a review into req as [review.Decode] does. req must be zero, except that UserInfo.Groups may be an
+// empty list with spare capacity. If object is not nil, it reads the new object in the same pass.
 func Review(req *review.Request, body []byte, object wire.ObjectReader) error {
 	err := wire.Decode(wire.Target{
 		Version: (*string)(&req.Version), Metadata: (*wire.Metadata)(&req.Metadata),

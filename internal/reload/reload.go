@@ -78,7 +78,8 @@ func New[T any](o Options[T]) *Files[T] {
 	return &Files[T]{opts: o, readFile: readFile}
 }
 
-// Get returns the last valid value and its generation: 1 for the first value, and zero before it.
+// Get returns the last valid value and its generation. The generation of the first valid value is 1. Before that, Get
+// returns the zero value and 0.
 func (f *Files[T]) Get() (value T, generation int) {
 	if v := f.good.Load(); v != nil {
 		return v.value, v.generation

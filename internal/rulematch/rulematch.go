@@ -25,7 +25,7 @@ func Matches(rule admissionregistrationv1.RuleWithOperations, r Request) bool {
 	return MatchesScope(rule.Scope, r.Namespaced) && MatchesAnyScope(rule, r)
 }
 
-// MatchesAnyScope is Matches without the scope of the rule.
+// MatchesAnyScope does the same as Matches, but ignores the scope of the rule.
 func MatchesAnyScope(rule admissionregistrationv1.RuleWithOperations, r Request) bool {
 	return Contains(rule.Operations, r.Operation) && Contains(rule.APIGroups, r.Group) && Contains(rule.APIVersions, r.Version) &&
 		slices.ContainsFunc(rule.Resources, func(pattern string) bool { return MatchesResource(pattern, r.Resource, r.SubResource) })

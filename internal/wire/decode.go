@@ -23,9 +23,9 @@ type ObjectReader interface {
 	ReadObject(body []byte, offset int) (end int, err error)
 }
 
-// Decode reads a review into the target's fields, which are zero except that UserInfo.Groups may be a list of
-// zero length with memory to use. If object is not nil, it reads the new object in the same pass. The documents
-// of the request share memory with body. Every error is an [*Error].
+// Decode reads a review into the target's fields. They must be zero, except that UserInfo.Groups may be an empty list
+// with spare capacity. If object is not nil, it reads the new object in the same pass. The documents of the request
+// share memory with body. Every error is an [*Error].
 func Decode(to Target, body []byte, object ObjectReader) error {
 	p := piecePool.Get().(*pieces)
 	d := decoder{c: jsonraw.At(body, 0, 0), body: body, to: to, reader: object, pieces: p}
@@ -327,7 +327,8 @@ func (d *decoder) raw(dst *[]byte) error {
 	return err
 }
 
-// nullOr skips a null and fails on any other value, because its kind is not want.
+// nullOr skips a null. For any other value it returns an error, because the decoder wants a null or a value of kind
+// want.
 func (d *decoder) nullOr(want jsonraw.Kind) error {
 	kind, at := d.c.Kind(), d.c.Offset()
 	if err := d.c.Skip(); err != nil || kind == jsonraw.Null {

@@ -32,7 +32,7 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// A fault is an error inside a review while the decoder unwinds. Reading without a fault pays nothing for it.
+// A fault is an error inside a review while the decoder unwinds. A review without a fault does not pay for it.
 type fault struct {
 	path   []string // the names of the members, the innermost first
 	offset int      // of a value with the wrong type

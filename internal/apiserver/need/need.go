@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package need skips or fails a test that needs an API server where there is none.
+// Package need skips or fails a test that needs an API server, if this machine has none.
 //
-// `go test ./...` skips the tests that need an API server where none is built, and this package
-// fails with one line that says how to build it. `make test` sets ADMITKIT_APISERVER=required:
-// then such a test fails. `make quick` sets ADMITKIT_APISERVER=none: then such a test is skipped
-// even where an API server is built.
+// If no API server is built, `go test ./...` skips the tests that need one. The test of this package then fails with
+// one line that says how to build it. `make test` sets ADMITKIT_APISERVER=required, so that a missing API server fails
+// each test that needs one. `make quick` sets ADMITKIT_APISERVER=none, so that these tests are skipped even if an API
+// server is built.
 package need
 
 import (
@@ -25,8 +25,7 @@ const (
 	none     = "none"     // the test is skipped
 )
 
-// APIServer ends a test for which there is no API server: it skips the test, or fails it if Variable
-// says that an API server is required.
+// APIServer skips the test if there is no API server. If Variable is "required", it fails the test instead.
 func APIServer(t testing.TB) {
 	t.Helper()
 	switch reason, missing := missing(); {
@@ -38,8 +37,9 @@ func APIServer(t testing.TB) {
 	}
 }
 
-// APIServerForAll is APIServer for a TestMain whose every test needs an API server. Where the tests are
-// skipped, it ends the program, and go test prints "[no tests to run]" for the package.
+// APIServerForAll is for the TestMain of a package in which every test needs an API server. It skips or fails all of
+// them as APIServer does. If it skips them, it ends the program, and go test prints "[no tests to run]" for the
+// package.
 func APIServerForAll() {
 	switch reason, missing := missing(); {
 	case !missing:
@@ -52,7 +52,7 @@ func APIServerForAll() {
 	}
 }
 
-// missing reports whether tests must do without an API server, and why.
+// missing reports whether there is no API server for tests, and why.
 func missing() (reason string, missing bool) {
 	switch mode := os.Getenv(Variable); mode {
 	case "", required:
@@ -67,8 +67,8 @@ func missing() (reason string, missing bool) {
 	}
 }
 
-// Runs reports whether tests that need an API server run. They also run, and fail, where the API
-// server is required but missing.
+// Runs reports whether tests that need an API server run. If the API server is required but missing, they also run, and
+// fail.
 func Runs() bool {
 	_, missing := missing()
 	return !missing || os.Getenv(Variable) == required

@@ -17,7 +17,7 @@ import (
 func TestAPIServerIsThere(t *testing.T) {
 	if _, missing := missing(); missing && os.Getenv(Variable) != none {
 		t.Fatal("tests that need a kube-apiserver did NOT RUN: `make apiserver` builds it (about 5 minutes, once); " +
-			Variable + "=" + none + " leaves them out")
+			Variable + "=" + none + " skips them")
 	}
 }
 
