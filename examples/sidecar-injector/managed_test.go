@@ -84,7 +84,7 @@ func TestUnusableSecretIsReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := cluster.Kubectl(t.Context(), "", "patch", "secret", "-n", caSecret.Namespace, caSecret.Name, "-p", `{"stringData": {"tls.crt": "of somebody else"}}`); err != nil {
+	if _, err := cluster.Kubectl(t.Context(), "", "patch", "secret", "-n", caSecret.Namespace, caSecret.Name, "-p", `{"stringData": {"tls.crt": "not a certificate"}}`); err != nil {
 		t.Fatal(err)
 	}
 	args := append(livetest.Arguments(t, cluster), "--proxy-image="+image, "--kubeconfig="+kubeconfig,

@@ -27,9 +27,8 @@ import (
 // canaryLabel is a label of the objects with which Serve tests whether a configuration is enforced.
 const canaryLabel = "testcluster.example.com/canary"
 
-// Serve runs the hooks on loopback, registers them by URL in configurations with the name, and waits until the
-// API server calls them. stop deletes the configurations and waits until the API server no longer calls the
-// hooks.
+// Serve runs the hooks on loopback, registers them by URL in webhook configurations called name, and waits until the
+// API server calls them. stop deletes the configurations and waits until the API server no longer calls the hooks.
 func (c *Cluster) Serve(ctx context.Context, name string, hooks ...*webhook.Hook) (stop func() error, err error) {
 	ca, err := devcert.NewCA()
 	if err != nil {

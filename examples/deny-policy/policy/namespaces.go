@@ -39,7 +39,7 @@ func validateNamespace(ledger Ledger) func(context.Context, *webhook.Request[cor
 		ns := req.Object
 		team := ns.Labels[TeamLabel]
 		if team == "" {
-			return field.Required(field.NewPath("metadata", "labels").Key(TeamLabel), "names the team that answers for the namespace")
+			return field.Required(field.NewPath("metadata", "labels").Key(TeamLabel), "set it to the team that is responsible for the namespace")
 		}
 		return req.SideEffect(func() error { // skipped for a dry run
 			return ledger.Record(ctx, Entry{UID: ns.UID, Namespace: ns.Name, Team: team, User: req.UserInfo.Username})

@@ -57,10 +57,10 @@ func TestPods(t *testing.T) {
 		want         []string // paths of the invalid fields
 		warning      string
 	}{
-		{"good", "it keeps the rules", good, nil, nil, ""},
+		{"good", "it follows the rules", good, nil, nil, ""},
 		{"bad", "every fault is named at once", bad, nil, badFields, ""},
 		{"limit of the Pod", "it bounds every container", podOf(named, `"resources":{"limits":{"memory":"1Gi"}},"containers":[{"image":"shop:v1"}]`), nil, nil, ""},
-		{"deprecated label", "it warns and nothing more", podOf(`"labels":{"app.kubernetes.io/name":"shop","owner":"ann"}`, `"containers":[`+goodContainer+`]`), nil, nil,
+		{"deprecated label", "the label only causes a warning", podOf(`"labels":{"app.kubernetes.io/name":"shop","owner":"ann"}`, `"containers":[`+goodContainer+`]`), nil, nil,
 			"metadata.labels[owner] is deprecated: use policy.example.com/team"},
 		{"warning and denial", "both arrive", podOf(`"labels":{"owner":"ann"}`, `"containers":[`+goodContainer+`]`), nil,
 			[]string{"metadata.labels[app.kubernetes.io/name]"}, "metadata.labels[owner] is deprecated: use policy.example.com/team"},
@@ -148,7 +148,7 @@ func TestDeletion(t *testing.T) {
 		{"protected", `"labels":{"policy.example.com/protected":"true"}`, false},
 		{"the value of the label does not count", `"labels":{"policy.example.com/protected":""}`, false},
 		{"given free", `"labels":{"policy.example.com/protected":"true"},"annotations":{"policy.example.com/allow-deletion":"true"}`, true},
-		{"not given free", `"labels":{"policy.example.com/protected":"true"},"annotations":{"policy.example.com/allow-deletion":"no"}`, false},
+		{"the annotation is not true", `"labels":{"policy.example.com/protected":"true"},"annotations":{"policy.example.com/allow-deletion":"no"}`, false},
 	}
 	for _, row := range rows {
 		resp := call(t, "protected", webhooktest.Request(t, admissionv1.Delete, kind, "configmaps", nil, object(row.metadata)))

@@ -71,20 +71,20 @@ func TestInjectAddsMissingParts(t *testing.T) {
 	}{
 		{"plain", "every part is added", newPod(), "sidecar-proxy[+] | app[+] | +"},
 		{"not asked", "no label, no proxy", newPod(func(p *corev1.Pod) { p.Labels = nil }), " | app[] | "},
-		{"disabled", "the label says no", newPod(label("disabled")), " | app[] | "},
+		{"disabled", "the label declines the proxy", newPod(label("disabled")), " | app[] | "},
 		{"order", "the user's parts keep their order, the proxy starts first",
 			newPod(withInit(corev1.Container{Name: "b"}), withInit(corev1.Container{Name: "a"}), withContainer(corev1.Container{Name: "aa"}), withVolume(data)),
 			"sidecar-proxy[+] b[+] a[+] | app[+] aa[+] | data +"},
 		{"own output", "nothing is left to do", newPod(injected), "sidecar-proxy[+] | app[+] | +"},
 		{"container added later", "its mount is missing although the volume is there",
 			newPod(injected, withContainer(corev1.Container{Name: "late"})), "sidecar-proxy[+] | app[+] late[+] | +"},
-		{"proxy removed", "the volume and the mounts are no sign that it is there",
+		{"proxy removed", "the volume and the mounts do not mean that the proxy exists",
 			newPod(injected, func(p *corev1.Pod) { p.Spec.InitContainers = nil }), "sidecar-proxy[+] | app[+] | +"},
-		{"volume removed", "nor are the container and the mounts",
+		{"volume removed", "the container and the mounts do not mean that the volume exists",
 			newPod(injected, func(p *corev1.Pod) { p.Spec.Volumes = nil }), "sidecar-proxy[+] | app[+] | +"},
-		{"annotation set", "it is for people: it does not stand for any part",
+		{"annotation set", "the hook never reads it",
 			newPod(func(p *corev1.Pod) { p.Annotations = map[string]string{StatusAnnotation: "injected"} }), "sidecar-proxy[+] | app[+] | +"},
-		{"moved to the back", "where another webhook put the proxy it stays",
+		{"moved to the back", "the proxy stays where another webhook moved it",
 			newPod(injected, withInit(corev1.Container{Name: "a"}), func(p *corev1.Pod) { slices.Reverse(p.Spec.InitContainers) }),
 			"a[+] sidecar-proxy[+] | app[+] | +"},
 		{"user's own proxy", "a container of that name is the proxy, wherever it is",
@@ -98,7 +98,7 @@ func TestInjectAddsMissingParts(t *testing.T) {
 			"sidecar-proxy[+] | app[sidecar-proxy-socket:/other +] | +"},
 		{"mount below", "nested mounts are legal", newPod(withVolume(data), mounting(corev1.VolumeMount{Name: "data", MountPath: MountPath + "/more"})),
 			"sidecar-proxy[+] | app[data:/run/sidecar-proxy/more +] | data +"},
-		{"mount kept", "options that a user gave to the mount are the user's",
+		{"mount kept", "the user's options of the mount are kept",
 			newPod(withVolume(volume()), mounting(corev1.VolumeMount{Name: VolumeName, MountPath: MountPath, ReadOnly: true})),
 			"sidecar-proxy[+] | app[+] | +"},
 	}
@@ -124,7 +124,7 @@ func TestConflictsAreDenied(t *testing.T) {
 		change       func(*corev1.Pod)
 		want         string // the field
 	}{
-		{"label", "a misspelt value is not a no", label("true"), "metadata.labels[sidecar.example.com/inject]"},
+		{"label", "a misspelt value does not decline the proxy", label("true"), "metadata.labels[sidecar.example.com/inject]"},
 		{"volume", "the content is not the proxy's", withVolume(corev1.Volume{Name: VolumeName}), "spec.volumes[0].name"},
 		{"path", "another volume is mounted there", mounting(corev1.VolumeMount{Name: "data", MountPath: MountPath}), "spec.containers[0].volumeMounts[0].mountPath"},
 		{"path with slash", "it is the same place", mounting(corev1.VolumeMount{Name: "data", MountPath: MountPath + "/"}), "spec.containers[0].volumeMounts[0].mountPath"},
@@ -133,7 +133,7 @@ func TestConflictsAreDenied(t *testing.T) {
 		{"device", "a path can be a device", func(p *corev1.Pod) {
 			p.Spec.Containers[0].VolumeDevices = []corev1.VolumeDevice{{Name: "disk", DevicePath: MountPath}}
 		}, "spec.containers[0].volumeDevices[0].devicePath"},
-		{"init container", "it has containers' paths too", withInit(corev1.Container{Name: "i", VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: MountPath}}}),
+		{"init container", "init containers have mount paths too", withInit(corev1.Container{Name: "i", VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: MountPath}}}),
 			"spec.initContainers[0].volumeMounts[0].mountPath"},
 		{"plain init container", "it ends before the Pod runs", withInit(corev1.Container{Name: ContainerName}), "spec.initContainers[0].restartPolicy"},
 	}

@@ -82,16 +82,16 @@ var edits = map[string]struct {
 	"add a sidecar first": {true, func(p *corev1.Pod) {
 		p.Spec.InitContainers = slices.Insert(p.Spec.InitContainers, 0, corev1.Container{Name: "rival"})
 	}},
-	"add a volume":         {true, withVolume(corev1.Volume{Name: "late"})},
-	"add a mount":          {true, mounting(corev1.VolumeMount{Name: "late", MountPath: "/late"})},
-	"add an annotation":    {true, func(p *corev1.Pod) { p.Annotations = map[string]string{"late": "yes"} }},
-	"remove the container": {false, func(p *corev1.Pod) { p.Spec.InitContainers = without(p.Spec.InitContainers) }},
-	"remove the volume":    {false, func(p *corev1.Pod) { p.Spec.Volumes = nil }},
-	"remove the mounts":    {false, func(p *corev1.Pod) { p.Spec.Containers[0].VolumeMounts = nil }},
-	"remove the traces":    {false, func(p *corev1.Pod) { delete(p.Annotations, StatusAnnotation) }},
-	"change the image":     {false, func(p *corev1.Pod) { changeAll(p, func(c *corev1.Container) { c.Image = "mirror/" + c.Image }) }},
-	"reverse":              {false, func(p *corev1.Pod) { slices.Reverse(p.Spec.InitContainers); slices.Reverse(p.Spec.Volumes) }},
-	"use the volume":       {false, func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{{Name: VolumeName}} }},
+	"add a volume":          {true, withVolume(corev1.Volume{Name: "late"})},
+	"add a mount":           {true, mounting(corev1.VolumeMount{Name: "late", MountPath: "/late"})},
+	"add an annotation":     {true, func(p *corev1.Pod) { p.Annotations = map[string]string{"late": "yes"} }},
+	"remove the container":  {false, func(p *corev1.Pod) { p.Spec.InitContainers = without(p.Spec.InitContainers) }},
+	"remove the volume":     {false, func(p *corev1.Pod) { p.Spec.Volumes = nil }},
+	"remove the mounts":     {false, func(p *corev1.Pod) { p.Spec.Containers[0].VolumeMounts = nil }},
+	"remove the annotation": {false, func(p *corev1.Pod) { delete(p.Annotations, StatusAnnotation) }},
+	"change the image":      {false, func(p *corev1.Pod) { changeAll(p, func(c *corev1.Container) { c.Image = "mirror/" + c.Image }) }},
+	"reverse":               {false, func(p *corev1.Pod) { slices.Reverse(p.Spec.InitContainers); slices.Reverse(p.Spec.Volumes) }},
+	"use the volume":        {false, func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{{Name: VolumeName}} }},
 }
 
 func without(containers []corev1.Container) []corev1.Container {
