@@ -4,8 +4,8 @@
 # usage: beside.sh LOG "TARGETS..." TARGETS...
 #
 # Makes the first TARGETS in the background and the others at the same time, because one test run alone
-# leaves cores idle. Writes the output of the first to LOG and prints it at the end. Fails if a target
-# failed. If one of the others fails, it ends the first and prints their output until then.
+# leaves cores idle. Writes the output of the background targets to LOG and prints it at the end. Fails if a
+# target failed. If a foreground target fails, the script ends the background targets and prints LOG.
 set -euo pipefail
 log=$1 first=$2
 shift 2

@@ -12,7 +12,7 @@ fail() {
 	echo "check: $*" >&2
 }
 
-# Files of the working tree that are tracked or about to be, by pathspec.
+# Prints the files of a pathspec that git tracks, or that it would add.
 # testdata holds inputs and outputs, not sources.
 sources() {
 	git ls-files --cached --others --exclude-standard -- "$@" ':!**/testdata/**' | sort -u |

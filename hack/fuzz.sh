@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs every fuzz target of the repository for the time given, also after one has failed:
+# Runs every fuzz target of the repository for the given time. A failure does not end the script early:
 #
 #   hack/fuzz.sh 5m
 set -euo pipefail
@@ -11,8 +11,8 @@ duration=${1:?usage: fuzz.sh DURATION}
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
-# run fuzzes one target. Go's fuzzer sometimes takes the end of its time for a failure without an input
-# (golang/go#75804). Such a run counts for nothing, so the target runs once more.
+# run fuzzes one target. Go's fuzzer sometimes reports the end of its time as a failure without an input
+# (golang/go#75804). The script ignores such a run and runs the target once more.
 run() {
 	local try
 	for try in 1 2; do

@@ -3,8 +3,8 @@
 #
 # usage: quick.sh [PACKAGE...]
 #
-# Tests and lints the packages that differ from main, with those that import them directly. Without
-# the race detector and without an API server, it takes less than a minute once things are built.
+# Tests and lints the packages that differ from main, and those that import them directly. It uses neither
+# the race detector nor an API server, and takes less than a minute once everything is built.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -42,7 +42,7 @@ fi
 all=$(printf '%s\n' "$changed" "$importers" | sort -u | sed '/^$/d')
 skipped=$(grep -E "$slow" <<<"$all" || true)
 tested=$(grep -vE "$slow" <<<"$all" || true)
-if (($#)); then # whoever names a package wants it tested
+if (($#)); then # a package that the user names is always tested
 	tested=$all skipped=
 fi
 

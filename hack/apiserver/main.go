@@ -4,7 +4,7 @@
 // apiserver install" does. It imports nothing from Kubernetes, so it compiles fast.
 //
 //	go run ./hack/apiserver                     build what is missing, print the folder
-//	go run ./hack/apiserver --also BINARY       build also another binary of Kubernetes
+//	go run ./hack/apiserver --also BINARY       also build another Kubernetes binary
 //	go run ./hack/apiserver --print-path        print the folder only
 //	go run ./hack/apiserver --update [M@V ...]  pin other versions of modules, and tidy
 package main

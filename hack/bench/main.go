@@ -23,17 +23,17 @@ type options struct {
 
 func main() {
 	var o options
-	flag.BoolVar(&o.quick, "quick", false, "the rows with targets only: typed and projection, validate, noop and mutate, up to 197KB")
+	flag.BoolVar(&o.quick, "quick", false, "measure only the rows with targets: typed and projection, validate, noop and mutate, up to 197KB")
 	flag.Var(&o.parts, "parts", "only these `parts`: "+partNames.String())
 	flag.Var(&o.rows, "rows", "only these `rows`: "+rowNames.String())
 	sizes := sizeNames()
 	flag.Var(&o.sizes, "sizes", "only these `sizes`: "+sizes.String())
 	flag.Var(&o.shapes, "shapes", "only these `shapes` of the object: "+shapeNames.String())
-	flag.IntVar(&o.rounds, "rounds", 9, "rounds, of which the median counts; fewer for 1.4MB and over the wire")
+	flag.IntVar(&o.rounds, "rounds", 9, "number of rounds; figures are medians. 1.4MB and the wire have fewer rounds")
 	flag.DurationVar(&o.slice, "slice", 100*time.Millisecond, "how long one handler is measured in one round")
 	flag.StringVar(&o.jsonFile, "json", "", "write the figures to this `file`, too")
 	flag.StringVar(&o.refreshDoc, "markdown", "", "replace the tables in this `file`")
-	flag.BoolVar(&o.serve, "serve", false, "be the server of the measurements over the wire (used by this program)")
+	flag.BoolVar(&o.serve, "serve", false, "run as the server of the measurements over the wire (used by this program)")
 	flag.Parse()
 	if err := run(&o); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

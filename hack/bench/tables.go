@@ -128,7 +128,7 @@ func (r *Report) ratios() *table {
 }
 
 func (r *Report) netRatios() *table {
-	return r.grid("The same without the time of the harness, which every figure holds", ours, func(f *Figure) string { return times(f.Net) })
+	return r.grid("The same, after the time of the harness is subtracted", ours, func(f *Figure) string { return times(f.Net) })
 }
 
 func (r *Report) times() *table {
@@ -140,14 +140,14 @@ func (r *Report) cpu() *table {
 }
 
 func (r *Report) allocations() *table {
-	return r.grid("Allocations of one call, of which the harness makes its own", onPods, func(f *Figure) string {
+	return r.grid("Allocations of one call, including those of the harness", onPods, func(f *Figure) string {
 		return fmt.Sprintf("%.0f / %s", f.Allocs, size(f.Bytes))
 	})
 }
 
 // budgets compares the allocations at 2 KB with their limits.
 func (r *Report) budgets() *table {
-	t := &table{title: "Allocations at 2KB, and at most so many", head: []string{"handler", "row", "allocs", "target"}, left: 2}
+	t := &table{title: "Allocations at 2KB, and their limits", head: []string{"handler", "row", "allocs", "target"}, left: 2}
 	for _, b := range allocBudgets {
 		f := r.find(b.row, "2KB", subject.Admitkit, b.shape)
 		if f == nil {

@@ -31,7 +31,7 @@ func TestRenewalFailsNoCall(t *testing.T) {
 // renew requests the renewal of a certificate, as `cmctl renew` does.
 func renew(t *testing.T, certificate string) {
 	t.Helper()
-	ctx, certificates := t.Context(), world.certs.CertmanagerV1().Certificates(name)
+	ctx, certificates := t.Context(), env.certs.CertmanagerV1().Certificates(name)
 	c, err := certificates.Get(ctx, certificate, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -127,8 +127,8 @@ func bash(t *testing.T, dir, script string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)
 	cmd.Dir = dir
-	path := world.api.Dir + string(filepath.ListSeparator) + os.Getenv("PATH")
-	cmd.Env = append(os.Environ(), "PATH="+path, "KUBECONFIG="+world.kubeconfig)
+	path := env.api.Dir + string(filepath.ListSeparator) + os.Getenv("PATH")
+	cmd.Env = append(os.Environ(), "PATH="+path, "KUBECONFIG="+env.kubeconfig)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s\n%v\n%s", script, err, out)
 	}

@@ -53,7 +53,7 @@ func (s *service) selfManaged(t *testing.T) string {
 	t.Helper()
 	log := testr.New(t)
 	source, err := certs.NewSelfManaged(certs.Options{
-		Config: world.api.Config, Namespace: name, Secret: "deny-policy-own", DNSNames: certs.ServiceNames(name, name),
+		Config: env.api.Config, Namespace: name, Secret: "deny-policy-own", DNSNames: certs.ServiceNames(name, name),
 		Targets: []certs.Target{{Kind: certs.ValidatingWebhookConfiguration, Name: name}},
 		Settle:  2 * time.Second, Interval: 500 * time.Millisecond, Logger: log,
 	})

@@ -29,7 +29,7 @@ func (s *service) program(t *testing.T) string {
 	dir := t.TempDir()
 	kubelet(t, dir)
 	var args []string
-	d, err := world.clients.AppsV1().Deployments(name).Get(t.Context(), name, metav1.GetOptions{})
+	d, err := env.clients.AppsV1().Deployments(name).Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func (s *service) program(t *testing.T) string {
 	for _, arg := range d.Spec.Template.Spec.Containers[0].Args {
 		args = append(args, here.Replace(arg))
 	}
-	cmd := exec.Command(world.program, args...)
+	cmd := exec.Command(env.program, args...)
 	out, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func kubelet(t *testing.T, dir string) {
 	var lastErr error // error of the last step, or nil
 	seen, n, done := "", 0, make(chan struct{})
 	step := func() error {
-		secret, err := world.clients.CoreV1().Secrets(name).Get(ctx, name+"-tls", metav1.GetOptions{})
+		secret, err := env.clients.CoreV1().Secrets(name).Get(ctx, name+"-tls", metav1.GetOptions{})
 		if err != nil || secret.ResourceVersion == seen {
 			return err
 		}

@@ -42,7 +42,7 @@ func newService(t *testing.T) *service {
 		kubectl(t, "delete", "-n", name, "certificates,certificaterequests,issuers,secrets,services", "--all")
 	})
 	kubectl(t, "delete", "-n", name, "service/"+name)
-	_, err = world.clients.CoreV1().Services(name).Create(t.Context(), &corev1.Service{
+	_, err = env.clients.CoreV1().Services(name).Create(t.Context(), &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -63,7 +63,7 @@ func change(t *testing.T, field string, value any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = world.clients.AdmissionregistrationV1().ValidatingWebhookConfigurations().Patch(t.Context(), name, types.JSONPatchType, patch, metav1.PatchOptions{})
+	_, err = env.clients.AdmissionregistrationV1().ValidatingWebhookConfigurations().Patch(t.Context(), name, types.JSONPatchType, patch, metav1.PatchOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

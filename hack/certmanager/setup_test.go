@@ -45,7 +45,7 @@ import (
 	"github.com/admitkit/admitkit/internal/apiserver/need"
 )
 
-var world struct {
+var env struct {
 	api        *apiserver.Server
 	clients    *kubernetes.Clientset
 	certs      *versioned.Clientset
@@ -71,10 +71,10 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if world.api, err = apiserver.Start(ctx, nil); err != nil {
+	if env.api, err = apiserver.Start(ctx, nil); err != nil {
 		return 1, err
 	}
-	defer func() { err = errors.Join(err, world.api.Stop()) }()
+	defer func() { err = errors.Join(err, env.api.Stop()) }()
 	if err := build(ctx, dir); err != nil {
 		return 1, err
 	}
@@ -92,10 +92,10 @@ func run(m *testing.M) (code int, err error) {
 
 // build creates the clients, installs the CRDs of cert-manager, and compiles the program.
 func build(ctx context.Context, dir string) error {
-	world.clients = kubernetes.NewForConfigOrDie(world.api.Config)
-	world.certs = versioned.NewForConfigOrDie(world.api.Config)
-	world.kubeconfig, world.program = filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "deny-policy")
-	if err := os.WriteFile(world.kubeconfig, world.api.Kubeconfig, 0o600); err != nil {
+	env.clients = kubernetes.NewForConfigOrDie(env.api.Config)
+	env.certs = versioned.NewForConfigOrDie(env.api.Config)
+	env.kubeconfig, env.program = filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "deny-policy")
+	if err := os.WriteFile(env.kubeconfig, env.api.Kubeconfig, 0o600); err != nil {
 		return err
 	}
 	source, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/cert-manager/cert-manager").Output()
@@ -104,9 +104,9 @@ func build(ctx context.Context, dir string) error {
 	}
 	crds := filepath.Join(strings.TrimSpace(string(source)), "deploy", "crds")
 	for _, cmd := range []*exec.Cmd{
-		world.api.Kubectl(ctx, world.kubeconfig, "create", "-f", crds),
-		world.api.Kubectl(ctx, world.kubeconfig, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"),
-		exec.CommandContext(ctx, "go", "build", "-C", "../..", "-o", world.program, "./examples/deny-policy"),
+		env.api.Kubectl(ctx, env.kubeconfig, "create", "-f", crds),
+		env.api.Kubectl(ctx, env.kubeconfig, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"),
+		exec.CommandContext(ctx, "go", "build", "-C", "../..", "-o", env.program, "./examples/deny-policy"),
 	} {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, out)
@@ -120,7 +120,7 @@ func startCertManager(ctx context.Context) (*errgroup.Group, error) {
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard()) // the tests report errors
 	factory, err := controller.NewContextFactory(ctx, controller.ContextOptions{
-		Kubeconfig: world.kubeconfig, IssuerOptions: controller.IssuerOptions{ClusterResourceNamespace: "cert-manager"},
+		Kubeconfig: env.kubeconfig, IssuerOptions: controller.IssuerOptions{ClusterResourceNamespace: "cert-manager"},
 	})
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func startCertManager(ctx context.Context) (*errgroup.Group, error) {
 	if err != nil {
 		return nil, err
 	}
-	injector, err := newInjector(ctx, world.api.Config)
+	injector, err := newInjector(ctx, env.api.Config)
 	if err != nil {
 		return nil, fmt.Errorf("cainjector: %w", err)
 	}

@@ -23,7 +23,7 @@ import (
 
 func kubectl(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := world.api.Kubectl(context.WithoutCancel(t.Context()), world.kubeconfig, args...).CombinedOutput()
+	out, err := env.api.Kubectl(context.WithoutCancel(t.Context()), env.kubeconfig, args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
@@ -44,7 +44,7 @@ func poll(t *testing.T, what string, check func(context.Context) error) {
 
 func configuration(t *testing.T) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	t.Helper()
-	c, err := world.clients.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), name, metav1.GetOptions{})
+	c, err := env.clients.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func configuration(t *testing.T) *admissionregistrationv1.ValidatingWebhookConfi
 
 // trusted returns the CAs that the API server trusts.
 func trusted(ctx context.Context) (*x509.CertPool, error) {
-	c, err := world.clients.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, name, metav1.GetOptions{})
+	c, err := env.clients.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func (w *witness) some(t *testing.T) {
 const shops = "shops" // namespace in which the rules are enforced
 
 func createPod(ctx context.Context, image string) error {
-	_, err := world.clients.CoreV1().Pods(shops).Create(ctx, &corev1.Pod{
+	_, err := env.clients.CoreV1().Pods(shops).Create(ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "shop-", Labels: map[string]string{"app.kubernetes.io/name": "shop"}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "shop", Image: image, Resources: corev1.ResourceRequirements{
 			Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")},

@@ -24,47 +24,47 @@ import (
 // Each lists all alerts that must fire.
 var scenarios = []struct {
 	name   string
-	minute func(w *world, i int) // i counts the minutes since the beginning of the condition
+	minute func(w *simulation, i int) // i counts the minutes since the beginning of the condition
 	want   []string
 }{
-	{"all is well", func(w *world, _ int) { w.usual() }, nil},
-	{"there are no calls", func(*world, int) {}, nil},
-	{"denials by the thousand", func(w *world, _ int) { w.usual(); w.call(webhook.Denied, 5000, time.Millisecond) }, nil},
-	{"one call fails", func(w *world, i int) {
+	{"all is well", func(w *simulation, _ int) { w.usual() }, nil},
+	{"there are no calls", func(*simulation, int) {}, nil},
+	{"denials by the thousand", func(w *simulation, _ int) { w.usual(); w.call(webhook.Denied, 5000, time.Millisecond) }, nil},
+	{"one call fails", func(w *simulation, i int) {
 		if w.usual(); i == 0 {
 			w.call(webhook.Failed, 1, time.Millisecond)
 		}
 	}, nil},
-	{"the only call in an hour fails", func(w *world, i int) {
+	{"the only call in an hour fails", func(w *simulation, i int) {
 		if i == 0 {
 			w.call(webhook.Failed, 1, time.Millisecond)
 		}
 	}, nil},
-	{"one call in a thousand fails", func(w *world, i int) {
+	{"one call in a thousand fails", func(w *simulation, i int) {
 		if w.usual(); i%4 == 0 {
 			w.call(webhook.Failed, 1, time.Millisecond)
 			w.call(webhook.TimedOut, 1, 4500*time.Millisecond)
 		}
 	}, nil},
-	{"a rolling restart sheds for a minute", func(w *world, i int) {
+	{"a rolling restart sheds for a minute", func(w *simulation, i int) {
 		if w.usual(); i == 0 {
 			w.call(webhook.Shed, 300, time.Millisecond)
 		}
 	}, nil},
-	{"a replica restarts, and its counters begin at zero", func(w *world, i int) {
+	{"a replica restarts, and its counters begin at zero", func(w *simulation, i int) {
 		if i == 5 {
 			w.startReplica()
 		}
 		w.usual()
 	}, nil},
-	{"a leaf is renewed", func(w *world, i int) {
+	{"a leaf is renewed", func(w *simulation, i int) {
 		if w.usual(); i == 5 {
 			s := &w.replica.source.status
 			s.NotBefore, s.NotAfter = w.now, w.now.Add(7*24*time.Hour)
 			s.Renewals++
 		}
 	}, nil},
-	{"a CA is rotated", func(w *world, i int) {
+	{"a CA is rotated", func(w *simulation, i int) {
 		w.usual()
 		s := &w.replica.source.status
 		switch i {
@@ -76,105 +76,105 @@ var scenarios = []struct {
 			s.Phase, s.Rotations = certs.Stable, s.Rotations+1
 		}
 	}, nil},
-	{"the API server restarts and cancels calls", func(w *world, _ int) { w.usual(); w.call(webhook.Canceled, 100, time.Second/2) }, nil},
-	{"probe connections end before a handshake", func(w *world, _ int) { w.usual(); w.replica.metrics.HandshakeFailed("probe") }, nil},
+	{"the API server restarts and cancels calls", func(w *simulation, _ int) { w.usual(); w.call(webhook.Canceled, 100, time.Second/2) }, nil},
+	{"probe connections end before a handshake", func(w *simulation, _ int) { w.usual(); w.replica.metrics.HandshakeFailed("probe") }, nil},
 
-	{"no replica", func(w *world, _ int) { w.replica = nil }, []string{"AdmitkitNoMetrics"}},
-	{"calls fail", func(w *world, _ int) { w.usual(); w.call(webhook.Failed, 10, time.Millisecond) }, []string{"AdmitkitCallsFail"}},
-	{"one panic", func(w *world, i int) {
+	{"no replica", func(w *simulation, _ int) { w.replica = nil }, []string{"AdmitkitNoMetrics"}},
+	{"calls fail", func(w *simulation, _ int) { w.usual(); w.call(webhook.Failed, 10, time.Millisecond) }, []string{"AdmitkitCallsFail"}},
+	{"one panic", func(w *simulation, i int) {
 		if w.usual(); i == 0 {
 			w.call(webhook.Panicked, 1, time.Millisecond)
 		}
 	}, []string{"AdmitkitHandlerPanics"}},
-	{"panics", func(w *world, _ int) { w.usual(); w.call(webhook.Panicked, 10, time.Millisecond) }, []string{"AdmitkitCallsFail", "AdmitkitHandlerPanics"}},
-	{"calls time out", func(w *world, _ int) { w.usual(); w.call(webhook.TimedOut, 10, 4500*time.Millisecond) }, []string{"AdmitkitCallsSlow", "AdmitkitCallsTimeOut"}},
-	{"calls are slow", func(w *world, _ int) { w.usual(); w.call(webhook.Allowed, 10, 2*time.Second) }, []string{"AdmitkitCallsSlow"}},
-	{"overload", func(w *world, _ int) { w.usual(); w.call(webhook.Shed, 300, time.Millisecond) }, []string{"AdmitkitCallsShed"}},
-	{"a client without authorization calls", func(w *world, _ int) { w.usual(); w.call(webhook.Refused, 1, time.Millisecond) }, []string{"AdmitkitCallsRefused"}},
+	{"panics", func(w *simulation, _ int) { w.usual(); w.call(webhook.Panicked, 10, time.Millisecond) }, []string{"AdmitkitCallsFail", "AdmitkitHandlerPanics"}},
+	{"calls time out", func(w *simulation, _ int) { w.usual(); w.call(webhook.TimedOut, 10, 4500*time.Millisecond) }, []string{"AdmitkitCallsSlow", "AdmitkitCallsTimeOut"}},
+	{"calls are slow", func(w *simulation, _ int) { w.usual(); w.call(webhook.Allowed, 10, 2*time.Second) }, []string{"AdmitkitCallsSlow"}},
+	{"overload", func(w *simulation, _ int) { w.usual(); w.call(webhook.Shed, 300, time.Millisecond) }, []string{"AdmitkitCallsShed"}},
+	{"a client without authorization calls", func(w *simulation, _ int) { w.usual(); w.call(webhook.Refused, 1, time.Millisecond) }, []string{"AdmitkitCallsRefused"}},
 	// Refused, shed and canceled calls must not hide other conditions.
-	{"calls fail while other calls are refused", func(w *world, _ int) {
+	{"calls fail while other calls are refused", func(w *simulation, _ int) {
 		w.usual()
 		w.call(webhook.Failed, 10, time.Millisecond)
 		w.call(webhook.Refused, 2000, time.Millisecond)
 	}, []string{"AdmitkitCallsFail", "AdmitkitCallsRefused"}},
-	{"calls fail in an overload", func(w *world, _ int) {
+	{"calls fail in an overload", func(w *simulation, _ int) {
 		w.usual()
 		w.call(webhook.Failed, 10, time.Millisecond)
 		w.call(webhook.Shed, 2000, time.Millisecond)
 	}, []string{"AdmitkitCallsFail", "AdmitkitCallsShed"}},
-	{"calls fail while other calls are canceled", func(w *world, _ int) {
+	{"calls fail while other calls are canceled", func(w *simulation, _ int) {
 		w.usual()
 		w.call(webhook.Failed, 10, time.Millisecond)
 		w.call(webhook.Canceled, 2000, time.Millisecond)
 	}, []string{"AdmitkitCallsFail"}},
-	{"calls time out while other calls are refused", func(w *world, _ int) {
+	{"calls time out while other calls are refused", func(w *simulation, _ int) {
 		w.usual()
 		w.call(webhook.TimedOut, 10, 4500*time.Millisecond)
 		w.call(webhook.Refused, 2000, time.Millisecond)
 	}, []string{"AdmitkitCallsRefused", "AdmitkitCallsSlow", "AdmitkitCallsTimeOut"}},
-	{"calls time out in an overload", func(w *world, _ int) {
+	{"calls time out in an overload", func(w *simulation, _ int) {
 		w.usual()
 		w.call(webhook.TimedOut, 10, 4500*time.Millisecond)
 		w.call(webhook.Shed, 2000, time.Millisecond)
 	}, []string{"AdmitkitCallsShed", "AdmitkitCallsSlow", "AdmitkitCallsTimeOut"}},
-	{"calls are slow while other calls are refused", func(w *world, _ int) {
+	{"calls are slow while other calls are refused", func(w *simulation, _ int) {
 		w.usual()
 		w.call(webhook.Allowed, 10, 2*time.Second)
 		w.call(webhook.Refused, 2000, time.Millisecond)
 	}, []string{"AdmitkitCallsRefused", "AdmitkitCallsSlow"}},
-	{"calls are slow in an overload", func(w *world, _ int) {
+	{"calls are slow in an overload", func(w *simulation, _ int) {
 		w.usual()
 		w.call(webhook.Allowed, 10, 2*time.Second)
 		w.call(webhook.Shed, 2000, time.Millisecond)
 	}, []string{"AdmitkitCallsShed", "AdmitkitCallsSlow"}},
-	{"overload while other calls are refused", func(w *world, _ int) {
+	{"overload while other calls are refused", func(w *simulation, _ int) {
 		w.usual()
 		w.call(webhook.Shed, 10, time.Millisecond)
 		w.call(webhook.Refused, 2000, time.Millisecond)
 	}, []string{"AdmitkitCallsRefused", "AdmitkitCallsShed"}},
-	{"refused calls are slow", func(w *world, _ int) { w.usual(); w.call(webhook.Refused, 20, 2*time.Second) }, []string{"AdmitkitCallsRefused"}},
-	{"handlers never return", func(w *world, _ int) { w.usual(); w.replica.load.Calls = 110 + w.replica.load.Waiting }, []string{"AdmitkitHandlersLeftBehind"}},
-	{"a few handlers are late", func(w *world, _ int) { w.usual(); w.replica.load.Calls = 5 + w.replica.load.Waiting }, nil},
-	{"many calls are in flight", func(w *world, _ int) { w.usual(); w.replica.load.Calls, w.replica.load.Waiting = 900, 900 }, nil},
-	{"all connections are taken", func(w *world, _ int) { w.usual(); w.replica.load.Connections = 2000 }, []string{"AdmitkitConnectionsAtLimit"}},
-	{"all connections are taken for a while", func(w *world, i int) {
+	{"refused calls are slow", func(w *simulation, _ int) { w.usual(); w.call(webhook.Refused, 20, 2*time.Second) }, []string{"AdmitkitCallsRefused"}},
+	{"handlers never return", func(w *simulation, _ int) { w.usual(); w.replica.load.Calls = 110 + w.replica.load.Waiting }, []string{"AdmitkitHandlersLeftBehind"}},
+	{"a few handlers are late", func(w *simulation, _ int) { w.usual(); w.replica.load.Calls = 5 + w.replica.load.Waiting }, nil},
+	{"many calls are in flight", func(w *simulation, _ int) { w.usual(); w.replica.load.Calls, w.replica.load.Waiting = 900, 900 }, nil},
+	{"all connections are taken", func(w *simulation, _ int) { w.usual(); w.replica.load.Connections = 2000 }, []string{"AdmitkitConnectionsAtLimit"}},
+	{"all connections are taken for a while", func(w *simulation, i int) {
 		w.usual()
 		w.replica.load.Connections = 4
 		if i%15 < 5 {
 			w.replica.load.Connections = 2000
 		}
 	}, nil},
-	{"there is no limit", func(w *world, _ int) {
+	{"there is no limit", func(w *simulation, _ int) {
 		w.usual()
 		w.replica.load.Calls, w.replica.load.MaxCalls = 5000, math.MaxInt
 		w.replica.load.Connections, w.replica.load.MaxConnections = 5000, math.MaxInt
 	}, nil},
-	{"all calls are refused", func(w *world, _ int) { w.call(webhook.Refused, 20, time.Millisecond) }, []string{"AdmitkitCallsRefused"}},
+	{"all calls are refused", func(w *simulation, _ int) { w.call(webhook.Refused, 20, time.Millisecond) }, []string{"AdmitkitCallsRefused"}},
 
-	{"the caBundle is empty", func(w *world, _ int) {
+	{"the caBundle is empty", func(w *simulation, _ int) {
 		w.replica.source.status.Trusted = false
 		w.replica.metrics.HandshakeFailed("untrusted")
 	}, []string{"AdmitkitHandshakesUntrusted", "AdmitkitNotTrusted"}},
-	{"cert-manager does not renew", func(w *world, _ int) {
+	{"cert-manager does not renew", func(w *simulation, _ int) {
 		w.usual()
 		s := &w.replica.source.status
 		s.Phase, s.CANotAfter = "", time.Time{}
 		s.NotBefore, s.NotAfter = w.now.Add(-80*24*time.Hour), w.now.Add(10*24*time.Hour)
 	}, []string{"AdmitkitCertificateNotRenewed"}},
-	{"the certificate has expired", func(w *world, _ int) {
+	{"the certificate has expired", func(w *simulation, _ int) {
 		w.usual()
 		s := &w.replica.source.status
 		s.NotAfter = w.now.Add(-time.Minute)
 	}, []string{"AdmitkitCertificateExpires", "AdmitkitCertificateNotRenewed"}},
-	{"the CA is not replaced", func(w *world, _ int) {
+	{"the CA is not replaced", func(w *simulation, _ int) {
 		w.usual()
 		w.replica.source.status.CANotAfter = w.now.Add(24 * time.Hour)
 	}, []string{"AdmitkitCAExpires"}},
-	{"a target is missing", func(w *world, _ int) {
+	{"a target is missing", func(w *simulation, _ int) {
 		w.usual()
 		w.replica.source.status.Phase = certs.Publishing
 	}, []string{"AdmitkitRotationStuck"}},
-	{"a rollout takes its time", func(w *world, i int) {
+	{"a rollout takes its time", func(w *simulation, i int) {
 		w.usual()
 		switch i {
 		case 0:
@@ -185,42 +185,42 @@ var scenarios = []struct {
 			w.replica.install.phase = install.Installed
 		}
 	}, nil},
-	{"no installation was requested, or it has ended", func(w *world, i int) {
+	{"no installation was requested, or it has ended", func(w *simulation, i int) {
 		w.usual()
 		w.replica.install.phase = []install.Phase{install.Idle, install.Superseded, install.Removed}[i/17]
 	}, nil},
-	{"the webhooks are never promoted", func(w *world, _ int) { w.usual(); w.replica.install.phase = install.FailingOpen }, []string{"AdmitkitNotInstalled"}},
-	{"the webhooks cannot be stored", func(w *world, _ int) { w.usual(); w.replica.install.phase = install.Installing }, []string{"AdmitkitNotInstalled"}},
-	{"the webhooks are deleted", func(w *world, _ int) { w.usual(); w.replica.install.phase = install.Removed }, []string{"AdmitkitNotInstalled"}},
-	{"a rollout was taken back", func(w *world, _ int) { w.usual(); w.replica.install.phase = install.Superseded }, []string{"AdmitkitNotInstalled"}},
-	{"a source that cannot read its file", func(w *world, _ int) {
+	{"the webhooks are never promoted", func(w *simulation, _ int) { w.usual(); w.replica.install.phase = install.FailingOpen }, []string{"AdmitkitNotInstalled"}},
+	{"the webhooks cannot be stored", func(w *simulation, _ int) { w.usual(); w.replica.install.phase = install.Installing }, []string{"AdmitkitNotInstalled"}},
+	{"the webhooks are deleted", func(w *simulation, _ int) { w.usual(); w.replica.install.phase = install.Removed }, []string{"AdmitkitNotInstalled"}},
+	{"a rollout was taken back", func(w *simulation, _ int) { w.usual(); w.replica.install.phase = install.Superseded }, []string{"AdmitkitNotInstalled"}},
+	{"a source that cannot read its file", func(w *simulation, _ int) {
 		w.usual()
 		w.replica.source.status.Err = errors.New("open tls.crt: no such file")
 	}, []string{"AdmitkitCertificateUnhealthy"}},
-	{"a clock is fast", func(w *world, _ int) {
+	{"a clock is fast", func(w *simulation, _ int) {
 		w.usual()
 		w.replica.source.status.ClockAhead = 40 * time.Minute
 	}, []string{"AdmitkitClockDiffers"}},
-	{"a clock is slow", func(w *world, _ int) {
+	{"a clock is slow", func(w *simulation, _ int) {
 		w.usual()
 		w.replica.source.status.ClockAhead = -40 * time.Minute
 	}, []string{"AdmitkitClockDiffers"}},
-	{"clocks differ a little", func(w *world, _ int) {
+	{"clocks differ a little", func(w *simulation, _ int) {
 		w.usual()
 		w.replica.source.status.ClockAhead = 10 * time.Minute
 	}, nil},
-	{"the first request that passes unseen", func(w *world, i int) {
+	{"the first request that passes unseen", func(w *simulation, i int) {
 		if w.usual(); i == 0 {
 			w.failsOpen()
 		}
 	}, []string{"WebhookFailsOpen"}},
-	{"requests pass unseen", func(w *world, _ int) { w.usual(); w.failsOpen() }, []string{"WebhookFailsOpen"}},
-	{"one request is rejected", func(w *world, i int) {
+	{"requests pass unseen", func(w *simulation, _ int) { w.usual(); w.failsOpen() }, []string{"WebhookFailsOpen"}},
+	{"one request is rejected", func(w *simulation, i int) {
 		if w.usual(); i == 0 {
 			w.failsClosed()
 		}
 	}, nil},
-	{"requests are rejected", func(w *world, _ int) { w.usual(); w.failsClosed() }, []string{"WebhookFailsClosed"}},
+	{"requests are rejected", func(w *simulation, _ int) { w.usual(); w.failsClosed() }, []string{"WebhookFailsClosed"}},
 }
 
 func TestEachScenarioFiresItsAlerts(t *testing.T) {
@@ -228,7 +228,7 @@ func TestEachScenarioFiresItsAlerts(t *testing.T) {
 	fired := map[string]bool{}
 	for _, scenario := range scenarios {
 		t.Run(scenario.name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newSimulation(t)
 			since := map[string]time.Time{}
 			got := map[string]bool{}
 			for i := -10; i < 50; i++ {
@@ -253,9 +253,9 @@ func TestEachScenarioFiresItsAlerts(t *testing.T) {
 	}
 }
 
-// everything returns a world in which each metric has all its label values.
-func everything(t testing.TB) *world {
-	w := newWorld(t)
+// everything returns a simulation in which each metric has all its label values.
+func everything(t testing.TB) *simulation {
+	w := newSimulation(t)
 	for range 10 {
 		w.usual()
 		for _, outcome := range []webhook.Outcome{webhook.Failed, webhook.Panicked, webhook.TimedOut, webhook.Shed, webhook.Refused, webhook.Canceled} {

@@ -27,14 +27,14 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A world simulates a webhook with one replica, an API server, and a Prometheus that scrapes both
-// once a minute. Production code generates the metrics. Only the time is simulated.
-type world struct {
+// A simulation has a webhook with one replica, an API server, and a Prometheus that scrapes both once a minute.
+// Production code generates the metrics. Only the time is simulated.
+type simulation struct {
 	t       testing.TB
 	now     time.Time
 	store   *store
 	replica *replica // nil while no replica runs
-	name    string   // of the webhook, unique because all worlds share the counters of the API server
+	name    string   // of the webhook, unique because all simulations share the counters of the API server
 	hook    *webhook.Hook
 }
 
@@ -62,15 +62,15 @@ func (*source) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 func (*source) Bundle() []byte         { return nil }
 func (s *source) Status() certs.Status { return s.status }
 
-func newWorld(t testing.TB) *world {
-	w := &world{t: t, now: time.Date(2026, 3, 14, 15, 9, 26, 0, time.UTC), store: newStore(), name: t.Name()}
+func newSimulation(t testing.TB) *simulation {
+	w := &simulation{t: t, now: time.Date(2026, 3, 14, 15, 9, 26, 0, time.UTC), store: newStore(), name: t.Name()}
 	w.hook = webhook.Mutating(admissionregistrationv1.MutatingWebhook{Name: w.name, Rules: webhook.Rules(webhook.OnCreate("", "v1", "pods"))},
 		func(context.Context, *webhook.Request[corev1.Pod]) error { return nil })
 	w.startReplica()
 	return w
 }
 
-func (w *world) startReplica() {
+func (w *simulation) startReplica() {
 	reg := prometheus.NewRegistry()
 	m, err := metrics.New(reg, metrics.Options{Hooks: []*webhook.Hook{w.hook}})
 	if err != nil {
@@ -96,7 +96,7 @@ func (w *world) startReplica() {
 }
 
 // call simulates count calls of the hook with the same outcome and duration.
-func (w *world) call(outcome webhook.Outcome, count int, took time.Duration) {
+func (w *simulation) call(outcome webhook.Outcome, count int, took time.Duration) {
 	for range count {
 		_, end := w.replica.metrics.Begin(w.t.Context(), w.hook, &http.Request{})
 		c := &webhook.Observation{Hook: w.hook.Name(), Mutating: true, Outcome: outcome, Duration: took, BodyBytes: 2000}
@@ -108,7 +108,7 @@ func (w *world) call(outcome webhook.Outcome, count int, took time.Duration) {
 }
 
 // usual simulates a good minute: a few hundred calls and a probe that disconnects.
-func (w *world) usual() {
+func (w *simulation) usual() {
 	w.call(webhook.Allowed, 200, 3*time.Millisecond)
 	w.call(webhook.Mutated, 100, 4*time.Millisecond)
 	w.call(webhook.Denied, 5, 2*time.Millisecond)
@@ -120,16 +120,16 @@ func (w *world) usual() {
 	apiservermetrics.Metrics.ObserveWebhookRejection(w.t.Context(), w.name, "admit", "CREATE", apiservermetrics.WebhookRejectionNoError, 403)
 }
 
-func (w *world) failsOpen() {
+func (w *simulation) failsOpen() {
 	apiservermetrics.Metrics.ObserveWebhookFailOpen(w.t.Context(), w.name, "admit")
 }
 
-func (w *world) failsClosed() {
+func (w *simulation) failsClosed() {
 	apiservermetrics.Metrics.ObserveWebhookRejection(w.t.Context(), w.name, "admit", "CREATE", apiservermetrics.WebhookRejectionCallingWebhookError, 503)
 }
 
 // minute ends a simulated minute: Prometheus scrapes both targets.
-func (w *world) minute() {
+func (w *simulation) minute() {
 	w.now = w.now.Add(time.Minute)
 	if w.replica != nil {
 		w.store.scrape(w.t, w.replica.registry, w.now, map[string]string{"namespace": "hooks", "job": "hooks-metrics", "pod": "hooks-0", "instance": "10.0.0.7:8443"})
@@ -152,7 +152,7 @@ func (a apiServer) Gather() ([]*dto.MetricFamily, error) {
 
 // evaluate evaluates the rules as Prometheus does each minute. An alert fires if its expression had
 // a result with the same labels for the duration in the rule.
-func (w *world) evaluate(rules []rulefmt.Rule, since map[string]time.Time, fired map[string]bool) {
+func (w *simulation) evaluate(rules []rulefmt.Rule, since map[string]time.Time, fired map[string]bool) {
 	w.t.Helper()
 	active := map[string]bool{}
 	for _, rule := range rules {

@@ -153,7 +153,7 @@ func typed(tree any) (*corev1.Pod, error) {
 	return pod, json.Unmarshal(doc, pod)
 }
 
-// unknownFields stores the paths of the fields of addUnknown in found, by their values.
+// unknownFields stores in found the paths of the fields that addUnknown added, by their values.
 func unknownFields(v any, path string, found map[string]string) {
 	switch v := v.(type) {
 	case map[string]any:

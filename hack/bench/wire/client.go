@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// A target is the client side of the server process.
+// A target gives the client access to the server process.
 type target struct {
 	greeting
 	process *exec.Cmd
