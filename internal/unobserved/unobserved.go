@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package unobserved marks the hooks whose calls the observers of a server must not see.
+// Package unobserved marks hooks whose calls the observers of a server must ignore.
 package unobserved
 
 import (

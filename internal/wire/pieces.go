@@ -11,7 +11,7 @@ import (
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
-// piecePool passes memory with free room, and immutable strings, from one review to the next.
+// piecePool keeps the unused memory and the last values of a review for later reviews.
 var piecePool = sync.Pool{New: func() any { return new(pieces) }}
 
 type pieces struct {

@@ -52,7 +52,7 @@ func APIServerForAll() {
 	}
 }
 
-// missing reports whether there is no API server for tests, and why.
+// missing reports whether the tests that need an API server cannot run, and why.
 func missing() (reason string, missing bool) {
 	switch mode := os.Getenv(Variable); mode {
 	case "", required:
