@@ -14,7 +14,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// Additions returns edits that only add values, as another party may.
+// Additions returns edits that add values, as other parties do: to metadata, containers, volumes, tolerations and
+// variables. If custom is set, doc is a custom resource, and they also copy its list elements.
 func Additions(random *rand.Rand, doc any, custom bool) (edits []Edit) {
 	for _, meta := range allMetadata(doc) {
 		edits = append(edits,
@@ -47,7 +48,8 @@ func Additions(random *rand.Rand, doc any, custom bool) (edits []Edit) {
 	return append(edits, Edit{What: Insert, Path: Finalizers, Value: "rival.example.com/added"})
 }
 
-// LegalDuplicates returns edits that add legal near-duplicates: elements that share most members with another one.
+// LegalDuplicates returns edits that add elements which share most fields with another one and are still legal, such as
+// two ports with the same number and different protocols.
 func LegalDuplicates(doc any) (edits []Edit) {
 	if fields, _ := doc.(map[string]any); fields["kind"] == "Service" && fields["apiVersion"] == "v1" {
 		port := func(protocol string) any {
@@ -84,7 +86,8 @@ func LegalDuplicates(doc any) (edits []Edit) {
 	return edits
 }
 
-// LikeRemoved returns, for each element that the webhook removes, edits that add a similar element and a different one.
+// LikeRemoved returns two edits for each named element that the webhook removes. They add the element again, once as a
+// twin (see TwinSuffix) and once with an unrelated name.
 func LikeRemoved(changes []tree.Change) (edits []Edit) {
 	for _, c := range changes {
 		element, ok := tree.Clone(c.Old).(map[string]any)
@@ -95,15 +98,16 @@ func LikeRemoved(changes []tree.Change) (edits []Edit) {
 		if !ok {
 			continue
 		}
-		stranger := tree.Clone(element).(map[string]any)
-		element["name"], stranger["name"] = name+TwinSuffix, "rival-data"
+		other := tree.Clone(element).(map[string]any)
+		element["name"], other["name"] = name+TwinSuffix, "rival-data"
 		list := c.Path[:len(c.Path)-1]
-		edits = append(edits, Edit{What: Insert, Path: list, Value: element}, Edit{What: Insert, Path: list, Value: stranger})
+		edits = append(edits, Edit{What: Insert, Path: list, Value: element}, Edit{What: Insert, Path: list, Value: other})
 	}
 	return edits
 }
 
-// customAdditions returns additions to the lists and maps of a custom resource that resemble existing elements.
+// customAdditions returns edits that add an element to each list of a custom resource: a copy of the first element with
+// another name.
 func customAdditions(doc any) (edits []Edit) {
 	tree.Lists(doc, func(p tree.Path, list []any) {
 		if len(p) == 0 || p[0].Name == "metadata" || len(list) == 0 {
@@ -122,11 +126,11 @@ func customAdditions(doc any) (edits []Edit) {
 	return edits
 }
 
-// mostMade bounds the number of generated additions.
+// mostMade is the maximum number of edits that MadeAdditions returns.
 const mostMade = 8
 
-// MadeAdditions returns edits that add generated values to the lists and maps of an object. The values follow from its
-// Go type or its CustomResourceDefinition.
+// MadeAdditions returns edits that add values to the lists and maps of an object. made generates the values from the Go
+// type or the CustomResourceDefinition.
 func MadeAdditions(random *rand.Rand, made generate.Generator, doc any) (edits []Edit) {
 	object, ok := doc.(map[string]any)
 	if !ok || made.Schema == nil {
@@ -204,5 +208,5 @@ func UnknownFields(random *rand.Rand, doc any) (edits []Edit) {
 	return edits
 }
 
-// TwinSuffix is the suffix of the name of an element that is copied from a sample.
+// TwinSuffix ends the names of the copies that LikeRemoved adds. The copied elements come from samples.
 const TwinSuffix = "-twin"

@@ -16,7 +16,7 @@ type Edit struct {
 	Path Path     `json:"path"`
 	// Value is put at the path or inserted into the list there.
 	Value any `json:"value,omitempty"`
-	// Front inserts an element at the start of its list.
+	// Front makes an Insert add its element at the start of the list, instead of the end.
 	Front bool `json:"front,omitempty"`
 }
 

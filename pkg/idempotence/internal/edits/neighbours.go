@@ -8,7 +8,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// Neighbours maps names to the edits of rivals that behave well: they only maintain their own parts.
+// Neighbours has the edits of simulated rivals, by name. These rivals behave well: each changes only its own parts.
 var Neighbours = map[string]func(doc any) any{
 	"appends a sidecar":              func(doc any) any { return withSidecar(doc, false) },
 	"inserts a sidecar" + FrontRival: func(doc any) any { return withSidecar(doc, true) },
@@ -43,7 +43,8 @@ func allMetadata(doc any) []tree.Path {
 	return paths
 }
 
-// kept returns a document with the rival's containers and variables, before or after all others.
+// kept returns a document in which the container and the variable of the rival are the first, or the last, of their
+// lists.
 func kept(doc any, first bool) any {
 	doc = withVariable(withSidecar(doc, first))
 	tree.Lists(doc, func(p tree.Path, list []any) {
@@ -66,8 +67,7 @@ func kept(doc any, first bool) any {
 	return doc
 }
 
-// FrontRival is the name suffix of rivals, which are simulated webhooks, that insert their elements at the start of a
-// list.
+// FrontRival ends the names of those simulated rivals that insert their elements at the start of a list.
 const FrontRival = " first"
 
 const (

@@ -12,10 +12,11 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// mostParts bounds the number of parts of one result that become edits.
+// mostParts is the maximum number of parts of one result that become edits.
 const mostParts = 16
 
-// PartialResults returns edits that put a part of a result, or something similar, into the object.
+// PartialResults returns edits that put parts of the result into the object x. With parts set, they put the parts
+// themselves, alone and together. With alike set, they also put elements that resemble a part.
 func PartialResults(x any, changes []tree.Change, parts, alike bool) [][]Edit {
 	var all []Edit
 	for _, c := range changes {
@@ -41,7 +42,7 @@ func PartialResults(x any, changes []tree.Change, parts, alike bool) [][]Edit {
 	return out
 }
 
-// mostPartial bounds the number of edits that PartialResults returns.
+// mostPartial is the number of edits at which PartialResults stops to add elements that resemble a part.
 const mostPartial = 64
 
 // Single splits additions of whole lists and maps into additions of single values.
@@ -74,7 +75,8 @@ func putPart(p tree.Path, value any) Edit {
 	return Edit{What: Put, Path: p, Value: value}
 }
 
-// lookAlikes returns edits that add objects of the user with the identity of a part but other content.
+// lookAlikes returns edits that add elements with the name, path or address of a part and other content, as if the user
+// had set them.
 func lookAlikes(x any, c tree.Change) [][]Edit {
 	if c.Kind != tree.Added {
 		return nil
@@ -130,7 +132,7 @@ func lookAlikes(x any, c tree.Change) [][]Edit {
 	return nil
 }
 
-// podSpec returns the part of a path up to the Pod spec, the object that has containers.
+// podSpec returns the start of a path, up to the Pod spec in it. The Pod spec is the object that has containers.
 func podSpec(p tree.Path) tree.Path {
 	for i, s := range p {
 		if strings.HasSuffix(strings.ToLower(s.Name), "containers") {
@@ -152,10 +154,11 @@ func mountEdits(x any, volumes tree.Path, name string) (edits []Edit) {
 	return edits
 }
 
-// mostImages is the number of images that are always changed.
+// mostImages is the maximum number of images that ByOthers always changes.
 const mostImages = 2
 
-// ByOthers returns edits of other parties to a result: to the webhook's parts and to the user's.
+// ByOthers returns edits of a result, as other parties may make them. They change or remove parts of the webhook and of
+// the user.
 func ByOthers(random *rand.Rand, result any, changes []tree.Change) (out [][]Edit) {
 	for i, c := range changes {
 		if i == mostParts {
@@ -175,7 +178,7 @@ func ByOthers(random *rand.Rand, result any, changes []tree.Change) (out [][]Edi
 			out = append(out, []Edit{{What: Reverse, Path: c.Path}})
 		}
 	}
-	out = append(out, sorts(changes)...)
+	out = append(out, removals(changes)...)
 	var foreign [][]Edit
 	images := 0
 	tree.Leaves(result, func(p tree.Path, value any) {
@@ -199,9 +202,9 @@ func ByOthers(random *rand.Rand, result any, changes []tree.Change) (out [][]Edi
 	return append(out, foreign[:min(len(foreign), 12)]...)
 }
 
-// sorts returns edits of the webhook's additions, one sort at a time. They remove its annotations and labels but
-// keep its parts, or the other way round. A container may also get another name.
-func sorts(changes []tree.Change) (out [][]Edit) {
+// removals returns edits that remove several of the webhook's additions at once: one removes its annotations and
+// labels, another everything else. Further edits rename its containers.
+func removals(changes []tree.Change) (out [][]Edit) {
 	var notes, parts []Edit
 	for _, c := range changes {
 		switch {
@@ -218,7 +221,7 @@ func sorts(changes []tree.Change) (out [][]Edit) {
 		}
 	}
 	for _, edits := range [][]Edit{notes, parts} {
-		if len(edits) > 1 { // ByOthers makes single removals itself
+		if len(edits) > 1 { // ByOthers itself removes single additions
 			out = append(out, edits)
 		}
 	}

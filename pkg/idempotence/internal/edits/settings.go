@@ -28,8 +28,8 @@ var KnownSettings = sync.OnceValue(func() map[string]any {
 	panic(err) // a test decodes the file, so this cannot happen
 })
 
-// eachSetting calls f with each setting of a document and of the Pods in it: its members, and the paths where users may
-// set them.
+// eachSetting calls f with each known setting for a document and for the Pods in it. members are the fields of the
+// setting, and at are the paths where users may set them.
 func eachSetting(doc any, f func(members Fields, at ...tree.Path)) {
 	known := func(name string) []any {
 		list, _ := KnownSettings()[name].([]any)
@@ -83,7 +83,7 @@ func NewSettings(doc any) (list [][]Edit) {
 	return list
 }
 
-// setting returns edits that put members at a path that lacks them.
+// setting returns edits that put those members that are missing at a path.
 func setting(doc any, at tree.Path, members Fields) (edits []Edit) {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		path := at.Member(name)
@@ -99,7 +99,7 @@ func setting(doc any, at tree.Path, members Fields) (edits []Edit) {
 	return edits
 }
 
-// OtherSettings returns the edits for settings that replace existing ones.
+// OtherSettings returns the edits for each setting that replaces an existing value.
 func OtherSettings(doc any) (list [][]Edit) {
 	eachSetting(doc, func(members Fields, at ...tree.Path) {
 		var edits []Edit

@@ -12,8 +12,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// Variations returns copies of a sample in which one value is missing, empty, or different, because other objects need not have the
-// sample's values. If the valid values are unknown, it varies only labels and annotations.
+// Variations returns edits of a sample that each remove, empty or change one value, because other objects need not have
+// the sample's values. If knowsValid is false, they change only the name, labels and annotations.
 func Variations(doc any, knowsValid bool) (list [][]Edit) {
 	add := func(what EditKind, p tree.Path, value any) {
 		list = append(list, []Edit{{What: what, Path: p, Value: value}})

@@ -6,14 +6,14 @@ import (
 	"math/rand/v2"
 )
 
-// Choices is a source of randomness that a fuzzer controls: two bytes decide a number below 256 or a fraction. After the
-// end of the input, the values follow from the seed.
+// Choices is a source of random numbers that a fuzzer controls. Two bytes of the input decide each number. After the
+// end of the input, the numbers follow from the seed.
 type Choices struct {
 	input []byte
 	more  *rand.PCG
 }
 
-// NewChoices returns a source that reads the input first, and then values that follow from the seed.
+// NewChoices returns a source that reads the input. After its end, the numbers follow from the seed.
 func NewChoices(input []byte, seed int64) *Choices {
 	return &Choices{input: input, more: rand.NewPCG(uint64(seed), 0)}
 }
@@ -28,8 +28,8 @@ func (c *Choices) Next() byte {
 	return b
 }
 
-// Uint64 puts one byte where rand.IntN reads it (at the lower end, for powers of two), and another where rand.Float64
-// reads it.
+// Uint64 implements rand.Source. It puts one byte where rand.IntN reads it (in the lowest bits, for powers of two), and
+// another where rand.Float64 reads it.
 func (c *Choices) Uint64() uint64 {
 	n := c.more.Uint64()
 	if len(c.input) == 0 {
@@ -41,8 +41,8 @@ func (c *Choices) Uint64() uint64 {
 	return n | b<<whole | b | uint64(c.Next())<<fraction
 }
 
-// shape returns the index of an object that is generated in the selected way: an unchanged sample, one with every kind
-// of field, or a random one.
+// shape returns the index at which [Inputs.object] generates an object of the chosen kind: an unchanged sample, an
+// object with every kind of field, or a random one.
 func (in *Inputs) shape(choice int) (i int) {
 	n := max(len(in.samples), 1)
 	switch choice % 8 {

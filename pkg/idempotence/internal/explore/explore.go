@@ -143,7 +143,8 @@ func (r *Run) manifestAgain(doc any) {
 	}
 }
 
-// tryParts checks L5, L1, L2 and L10 on objects that hold a part of the result or something similar.
+// tryParts checks L5, L1, L2 and L10 on objects that already have a part of the result, or an element that resembles a
+// part.
 func (r *Run) tryParts(x *objects.Object, changes []tree.Change, try func(laws.Law, func(*laws.Case))) {
 	for _, edits := range r.partialResults(x, changes) {
 		try(laws.L5, func(c *laws.Case) { c.Edits = edits })
@@ -207,13 +208,13 @@ func (r *Run) partialResults(x *objects.Object, changes []tree.Change) [][]edits
 func (r *Run) additions(random *rand.Rand, doc any) []edits.Edit {
 	all := edits.Additions(random, doc, r.Kind.GoType == nil)
 	if r.Kind.Custom != nil || r.Kind.GoType != nil && len(edits.ContainerLists(doc)) == 0 {
-		own := rand.New(rand.NewPCG(uint64(r.Seed), uint64(tree.Size(doc)))) // keeps the other objects the same
+		own := rand.New(rand.NewPCG(uint64(r.Seed), uint64(tree.Size(doc)))) // these numbers do not change the later objects
 		all = append(all, edits.MadeAdditions(own, r.inputs.made, doc)...)
 	}
 	return all
 }
 
-// legal returns the edits after which the API server accepts the object.
+// legal returns those edits that the API server accepts, together with the legal edits before them.
 func (r *Run) legal(x *objects.Object, edits []edits.Edit) (legal []edits.Edit) {
 	for _, e := range edits {
 		if _, ok := r.Edited(x, append(slices.Clone(legal), e)); ok {

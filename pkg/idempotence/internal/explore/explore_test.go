@@ -37,7 +37,7 @@ var kinds = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "ServiceAccount"},
 }
 
-// newRun returns a run without a webhook that creates objects of a kind.
+// newRun returns a run that creates objects of a kind. It has no webhook.
 func newRun(t *testing.T, k *objects.Kind) *Run {
 	t.Helper()
 	namespaces, err := session.NewNamespaces(nil, nil)

@@ -16,11 +16,11 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 )
 
-// enoughUnanswered is the number of objects after which a webhook without any response counts as hanging.
+// enoughUnanswered is the number of objects without a response after which a webhook counts as hanging.
 const enoughUnanswered = 3
 
-// hangs ends the run and returns true if the webhook has never responded, because every further call would last until
-// its timeout.
+// hangs reports whether the webhook never responds. If so, it ends the run, because every further call would last until
+// its timeout. x is the first object and out its result.
 func (r *Run) hangs(x *objects.Object, out *session.Outcome) bool {
 	if !out.Late() || !r.FirstKind {
 		return false

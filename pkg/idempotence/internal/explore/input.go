@@ -41,7 +41,7 @@ func NewInputs(k *objects.Kind, samples []any) *Inputs {
 	return in
 }
 
-// restrict disables families.
+// restrict disables the families in unused.
 func (in *Inputs) restrict(unused map[Family]bool) {
 	if unused[Samples] && in.made.Schema != nil {
 		in.samples = nil
@@ -55,8 +55,8 @@ func (in *Inputs) restrict(unused map[Family]bool) {
 	in.furnished = !unused[FurnishedObject]
 }
 
-// object generates the i-th object, from the samples in turn if there are any. The first objects are the samples
-// themselves, or a minimal object. The next has every kind of field.
+// object generates the i-th object. The first objects are the samples themselves, or a minimal object if there are
+// none. The next object has every kind of field. Each later object adds random fields to one of the samples in turn.
 func (in *Inputs) object(random *rand.Rand, i int) any {
 	var sample map[string]any
 	n := len(in.samples)
@@ -82,7 +82,7 @@ func (in *Inputs) object(random *rand.Rand, i int) any {
 // fullEvery is the interval at which an object of a custom resource has all fields of its schema.
 const fullEvery = 4
 
-// isFull reports whether the i-th object has all fields of its schema.
+// isFull reports whether an object gets all fields of its schema. turn counts the objects after the samples.
 func (in *Inputs) isFull(turn int) bool {
 	return in.defined && in.furnished && turn >= 0 && turn%fullEvery == 0
 }

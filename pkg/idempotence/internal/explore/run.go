@@ -23,13 +23,13 @@ type Settings struct {
 	Without   []laws.Law      // laws that are not checked
 	Unused    map[Family]bool // families that a test disables
 	FirstKind bool            // no other kind was explored before
-	// Found takes a finding, after it was shrunk.
+	// Found is called with each finding, after it was shrunk.
 	Found func(*laws.Finding)
-	// Log takes a line about the progress of a long run, or is nil.
+	// Log is called with lines about the progress of a long run. It may be nil.
 	Log func(text string)
 }
 
-// A Run explores the objects of one kind.
+// A Run generates objects of one kind and checks the laws on them.
 type Run struct {
 	*laws.Checker
 	Settings
@@ -39,7 +39,8 @@ type Run struct {
 	object int // number of the current object, counted from 1; 0 for a stored case
 }
 
-// New returns a run of a session. It sets options.Inputs and the options that follow from the families.
+// New returns a run that sends its requests through s. It sets options.Inputs, and disables the checks of the families
+// in settings.Unused.
 func New(s *session.Session, options laws.Options, inputs *Inputs, settings Settings) *Run {
 	options.Inputs = inputs
 	options.OldInstancesOnly = settings.Unused[FreshInstances]
@@ -55,8 +56,8 @@ func (r *Run) Object() int { return r.object }
 // uses reports whether a family is enabled.
 func (r *Run) uses(f Family) bool { return !r.Unused[f] }
 
-// maxFindings is the number of findings for a law after which its cases are skipped. Each finding has a different
-// failure mode.
+// maxFindings is the number of findings of a law after which further cases of the law are skipped. Each finding has a
+// different failure mode.
 const maxFindings = 3
 
 // try checks a case and shrinks a violation. It ignores findings that are already known.
@@ -84,7 +85,7 @@ func (r *Run) try(c *laws.Case) {
 	r.Found(f)
 }
 
-// PlaceOf returns the member of the object that a finding is about, such as "spec.containers", or "" if that is not known.
+// PlaceOf returns the field that a finding is about, such as "spec.containers", or "" if the field is not known.
 func (r *Run) PlaceOf(f *laws.Finding) string {
 	var path tree.Path
 	if changes, ok := r.Differences(f); ok && len(changes) > 0 {
@@ -120,7 +121,7 @@ func (r *Run) CountObject(x *objects.Object) *session.Outcome {
 	return out
 }
 
-// noteExclusion records why the webhook was not called for the first object without a call.
+// noteExclusion records why the webhook was not called for x, if x is the first object without a call.
 func (r *Run) noteExclusion(x *objects.Object) {
 	if r.Tally.SkipReasons == nil {
 		r.Tally.SkipReasons = r.ExcludedBy(x)

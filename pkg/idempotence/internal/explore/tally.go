@@ -31,7 +31,7 @@ func newTally() Tally {
 	return Tally{Broken: map[laws.Law]bool{}, Advised: map[laws.Law]bool{}, Modes: map[laws.Law][]laws.Mode{}, places: map[laws.Law][]string{}, Tried: map[laws.Law]int{}, Decided: map[laws.Law]int{}}
 }
 
-// Add counts a finding at a place of the object, which may be empty.
+// Add counts a finding. place is the result of Run.PlaceOf, which may be empty.
 func (t *Tally) Add(f *laws.Finding, place string) {
 	law := f.Case.Law
 	if f.Advice {
@@ -45,8 +45,8 @@ func (t *Tally) Add(f *laws.Finding, place string) {
 	}
 }
 
-// knows reports whether there is a violation of the same law with the same failure mode or at the same place, which most
-// likely has the same cause. Advice is known after any finding of the law.
+// knows reports whether a finding most likely has the same cause as an earlier one: a violation of the same law, with
+// the same failure mode or at the same place. Advice is known after any finding of the law.
 func (t *Tally) knows(f *laws.Finding, place string) bool {
 	law := f.Case.Law
 	if f.Advice {

@@ -14,13 +14,13 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// The first updatedObjects objects are also updated, and then one in every oneOfUpdated objects.
+// The run also updates the first updatedObjects objects, and then one in every oneOfUpdated objects.
 const updatedObjects, oneOfUpdated = 6, 8
 
-// Bounds for the cases of one update. The creation has covered many of them already.
+// Maximum numbers of cases for one update. They are low, because the checks of the creation cover similar cases.
 const (
 	mostUpdateParts     = 8
-	mostUpdateMeddling  = 8
+	mostUpdateEdits     = 8
 	mostUpdateAdditions = 6
 )
 
@@ -86,7 +86,7 @@ func (r *Run) tryUpdate(random *rand.Rand, old any) (changed bool) {
 	for _, e := range few(additions, mostUpdateAdditions) {
 		try(laws.L4b, func(c *laws.Case) { c.Edits = []edits.Edit{e} })
 	}
-	for _, edits := range few(edits.ByOthers(random, out.After.Doc, changes), mostUpdateMeddling) {
+	for _, edits := range few(edits.ByOthers(random, out.After.Doc, changes), mostUpdateEdits) {
 		try(laws.L4a, func(c *laws.Case) { c.Edits = edits })
 	}
 	if full, ok := r.Edited(x, additions); ok && len(additions) > 0 {

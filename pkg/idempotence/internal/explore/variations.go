@@ -10,11 +10,10 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
-// mostVaried is the number of objects that are checked with all variations.
+// mostVaried is the maximum number of objects on whose variations the laws are checked.
 const mostVaried = 3
 
-// tryVariations checks the laws on objects that differ from a sample in one value, and on edits that make that difference
-// later.
+// tryVariations checks the laws on variations of a sample. It also adds each setting between two calls, to check L4a.
 func (r *Run) tryVariations(doc any, result *objects.Object) {
 	var all [][]edits.Edit
 	if r.uses(SingleSettings) {
