@@ -29,12 +29,12 @@ type Variant string
 const (
 	// Few repeats a request only a few times.
 	Few Variant = "few"
-	// NextSecond finds webhooks that read the clock. They mostly write whole seconds, and many calls of a run happen in
-	// one second.
+	// NextSecond repeats the request in the next second, to find webhooks that write the time. They mostly write whole
+	// seconds, and many calls of a run happen in one second.
 	NextSecond Variant = "next second"
-	// AnotherTime sends the same request after each time gap.
+	// AnotherTime repeats the request after each of Options.Gaps.
 	AnotherTime Variant = "another time"
-	// WithoutNamespace finds webhooks that read metadata.namespace.
+	// WithoutNamespace repeats the request without metadata.namespace, to find webhooks that read it.
 	WithoutNamespace Variant = "without namespace"
 )
 
@@ -48,10 +48,10 @@ const (
 	SameAgain Variant = "same manifest again"
 )
 
-// Variants that find webhooks which do not expect requests after an object's creation.
+// Variants for webhooks that do not expect a request after the creation of an object.
 const (
-	// AfterCreation is for L1 and L2: updates that change nothing.
+	// AfterCreation checks L1 and L2 on updates that change nothing.
 	AfterCreation Variant = "after creation"
-	// DeletionRequest is for L2: a DELETE, which has only an old object.
+	// DeletionRequest checks L2 on a DELETE, which has only an old object.
 	DeletionRequest Variant = "deletion request"
 )

@@ -10,7 +10,8 @@ type Checker struct{ *Trial }
 // New returns a checker.
 func New(s *session.Session, options Options) *Checker { return &Checker{NewTrial(s, options)} }
 
-// Check checks a case. It reports whether the case decided anything. It ignores a result that comes after the run has ended.
+// Check checks a case, and checks a violation again on fresh instances. decided is false if the case could not show
+// whether the law passes. Check ignores a result that arrives after the end of the run.
 func (k *Checker) Check(c *Case) (f *Finding, decided bool) {
 	k.Checks++
 	if k.Step != nil {

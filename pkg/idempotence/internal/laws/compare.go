@@ -19,7 +19,7 @@ func (t *Trial) unchanged(c *Case, before, again *session.Outcome) *Finding {
 	}
 	changes := t.differences(c.Law, before.After, again.After)
 	if t.Impure && changeMode(changes) != Grows {
-		return nil // two responses to one request may differ as much
+		return nil // the webhook may respond differently to equal requests
 	}
 	if len(changes) > 0 {
 		return t.Finding(c, changeMode(changes), "the next call changes the result again: "+summary(changes), before, again)
@@ -30,7 +30,7 @@ func (t *Trial) unchanged(c *Case, before, again *session.Outcome) *Finding {
 	return nil
 }
 
-// noOp reports a call whose patch changes nothing, unless exceptions cover each path that the patch names.
+// noOp returns a finding about a call whose patch changes nothing, unless exceptions cover each path in the patch.
 func (t *Trial) noOp(c *Case, call string, out *session.Outcome, shown ...*session.Outcome) *Finding {
 	if t.needing(func() bool { return t.namesExcepted(c.Law, out) }) {
 		return nil
@@ -53,7 +53,7 @@ func (t *Trial) namesExcepted(law Law, out *session.Outcome) bool {
 	return true
 }
 
-// failed reports a call without a decision. Faults of the envelope belong to L8, faults of the patch to L10.
+// failed returns a finding if a call got no decision. L8 reports faults of the envelope, and L10 faults of the patch.
 func (t *Trial) failed(c *Case, o *session.Outcome) *Finding {
 	if o.Fault == "" || o.FaultOf != session.NoDecision {
 		return nil
@@ -65,7 +65,7 @@ func (t *Trial) failed(c *Case, o *session.Outcome) *Finding {
 func (t *Trial) sameAs(c *Case, plain, other *session.Outcome, what string) *Finding {
 	switch {
 	case t.Impure:
-		return nil // two responses to one request may differ as much
+		return nil // the webhook may respond differently to equal requests
 	case plain.OK() != other.OK():
 		return t.Finding(c, DecidesDifferently, fmt.Sprintf("the object is %s, but in %s it is %s", described(plain), what, described(other)), plain, other)
 	case !plain.OK():

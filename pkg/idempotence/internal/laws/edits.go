@@ -50,7 +50,7 @@ func (l afterEdits) check(c *Case) *Finding {
 		}
 	}
 	if parts(second.After.Doc) <= parts(edited.Doc) {
-		return nil // parts may stay, for example if the edit disables the webhook
+		return nil // the webhook added nothing, for example because the edit disables it
 	}
 	return l.accumulates(c, x, first, second)
 }
@@ -73,8 +73,8 @@ func (l afterEdits) deniedLater(c *Case, x *objects.Object, first, second *sessi
 	return l.Finding(c, DeniedLater, "the webhook denies an edit by another party after the first call, but allows it before: "+second.Message, first, second)
 }
 
-// accumulates returns a finding if the object has more parts than after the same edit before the first call. There, an
-// edit of the webhook's own parts has no effect.
+// accumulates returns a finding if the object has more containers and volumes than if the same edit comes before the
+// first call. An edit of the webhook's own parts cannot come before it. Then the result of the first call is compared.
 func (l afterEdits) accumulates(c *Case, x *objects.Object, first, second *session.Outcome) *Finding {
 	fresh := first
 	if early, ok := l.Edited(x, c.Edits); ok {
@@ -94,7 +94,7 @@ func (l afterEdits) accumulates(c *Case, x *objects.Object, first, second *sessi
 	return nil
 }
 
-// parts counts the containers and volumes.
+// parts returns the number of containers and volumes in a document.
 func parts(doc any) (n int) {
 	tree.Lists(doc, func(p tree.Path, list []any) {
 		switch p.Last() {

@@ -30,7 +30,7 @@ func (t *Trial) differences(law Law, a, b *objects.Object) []tree.Change {
 // Changed returns the changes from a to b without those that exceptions for all laws cover.
 func (t *Trial) Changed(a, b *objects.Object) []tree.Change { return t.differences("", a, b) }
 
-// content returns the differences other than a changed order of elements.
+// content returns the differences, except lists whose elements only have another order.
 func (t *Trial) content(law Law, a, b *objects.Object) []tree.Change {
 	return slices.DeleteFunc(t.differences(law, a, b), func(c tree.Change) bool { return c.Kind == tree.Moved })
 }
@@ -46,20 +46,20 @@ func (t *Trial) excepted(law Law, path tree.Path) bool {
 	return found
 }
 
-// intended reports whether an exception covers a change: at its path or below it, or of a parent that is added or removed
-// together with it.
+// intended reports whether exceptions cover a change. They may name the path of the change or a parent of it, or each
+// part of the added or removed value.
 func (t *Trial) intended(law Law, c tree.Change) bool {
 	return t.needing(func() bool { return t.covered(law, c) })
 }
 
-// needing calls answer. It keeps the record of the exceptions that answer used only if answer returns true: an
+// needing returns the result of covers. If that is false, needing discards what covers recorded in t.needed, because an
 // exception that covers only a part of a change is not needed.
-func (t *Trial) needing(answer func() bool) bool {
+func (t *Trial) needing(covers func() bool) bool {
 	if len(t.Exceptions) == 0 {
 		return false
 	}
 	before := maps.Clone(t.needed)
-	if answer() {
+	if covers() {
 		return true
 	}
 	t.needed = before

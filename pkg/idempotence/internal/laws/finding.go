@@ -29,8 +29,8 @@ func (t *Trial) Finding(c *Case, mode Mode, summary string, outcomes ...*session
 	return &Finding{Case: found, Mode: mode, Summary: summary, Outcomes: outcomes}
 }
 
-// Differences returns the changes between the two objects of a finding that should be equal. It reports false if the finding is
-// not about two objects.
+// Differences returns the changes between the two objects of a finding that should be equal. It returns false if the
+// finding does not compare two objects.
 func (t *Trial) Differences(f *Finding) ([]tree.Change, bool) {
 	from, to := f.compared()
 	if from == nil || to == nil {

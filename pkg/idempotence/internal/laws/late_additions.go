@@ -67,7 +67,8 @@ func atFront(list []edits.Edit) bool {
 	return slices.ContainsFunc(list, func(e edits.Edit) bool { return e.Front })
 }
 
-// addsOnly reports whether the API server's defaults change nothing besides the additions.
+// addsOnly reports whether the edits add their values and change nothing else, not even through the API server's
+// defaults.
 func addsOnly(before, after *objects.Object, list []edits.Edit) bool {
 	return !slices.ContainsFunc(tree.Changes(before.Doc, after.Doc), func(c tree.Change) bool {
 		return !slices.ContainsFunc(list, func(e edits.Edit) bool { return c.Path.HasPrefix(e.Path) || e.Path.HasPrefix(c.Path) })

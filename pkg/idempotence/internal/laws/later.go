@@ -10,27 +10,27 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 )
 
-// A stopwatch records a call and its time.
-type stopwatch struct {
+// A timedCall is the recorded result of a call, with the time and the object of the call.
+type timedCall struct {
 	at   time.Time
 	x    *objects.Object
 	call *session.Outcome
 }
 
-func (w *stopwatch) start(x *objects.Object, call *session.Outcome) {
+func (w *timedCall) record(x *objects.Object, call *session.Outcome) {
 	if w.x == nil {
-		*w = stopwatch{time.Now(), x, call}
+		*w = timedCall{time.Now(), x, call}
 	}
 }
 
-// checkInNextSecond checks L3 with a later call.
+// checkInNextSecond checks L3 with a call in the next second.
 func (l pure) checkInNextSecond(c *Case, x *objects.Object) *Finding {
-	if l.clock.x == nil || !sameMap(l.clock.x.Doc, c.Object) {
-		l.clock = stopwatch{}
-		l.clock.start(x, l.F(l.Fresh(), session.Query{Object: x}))
+	if l.timed.x == nil || !sameMap(l.timed.x.Doc, c.Object) {
+		l.timed = timedCall{}
+		l.timed.record(x, l.F(l.Fresh(), session.Query{Object: x}))
 	}
-	first := l.clock.call
-	next := time.NewTimer(time.Until(l.clock.at.Truncate(time.Second).Add(time.Second)))
+	first := l.timed.call
+	next := time.NewTimer(time.Until(l.timed.at.Truncate(time.Second).Add(time.Second)))
 	defer next.Stop()
 	select {
 	case <-next.C:
@@ -63,8 +63,8 @@ func (l pure) checkAfterGaps(c *Case, x *objects.Object) (found *Finding) {
 	return found
 }
 
-// StartClock records the first call for L3 with NextSecond.
-func (t *Trial) StartClock(x *objects.Object, call *session.Outcome) { t.clock.start(x, call) }
+// StartClock records a call, unless one is already recorded. L3 with NextSecond compares it with a later call.
+func (t *Trial) StartClock(x *objects.Object, call *session.Outcome) { t.timed.record(x, call) }
 
 // Timed returns the object of the recorded call, or nil.
-func (t *Trial) Timed() *objects.Object { return t.clock.x }
+func (t *Trial) Timed() *objects.Object { return t.timed.x }

@@ -43,8 +43,8 @@ func (t *Trial) lost(c *Case, before *objects.Object, out *session.Outcome, when
 	return v
 }
 
-// losses returns the changes that remove values. A changed element is not a loss, but its removed members may be. same reports
-// whether two elements have equal keys.
+// losses returns the changes that remove values. A changed element is not a loss, but its removed members are. same
+// reports whether two elements have equal keys.
 func losses(changes []tree.Change, after any, same func(list tree.Path, a, b any) bool) (gone []tree.Change) {
 	instead := map[int]bool{} // indexes of added elements that replace a removed one
 	for _, c := range changes {
@@ -124,7 +124,7 @@ func similar(a, b any) bool {
 		return !isObject && !areObjects && isRewritten(a, b)
 	}
 	if len(from) == 1 && len(to) == 1 {
-		for field, inner := range from { // one of several sources, such as serviceAccountToken
+		for field, inner := range from { // such as one source of a projected volume
 			if _, isObject := inner.(map[string]any); isObject && to[field] != nil {
 				return similar(inner, to[field])
 			}
@@ -156,8 +156,7 @@ func similar(a, b any) bool {
 	return sure || 2*same > all
 }
 
-// ofOthers reports whether two elements of one type refer to different names, such as the metrics of two
-// resources.
+// ofOthers reports whether two elements of one type name different things, such as the metrics of two resources.
 func ofOthers(a, b map[string]any) bool {
 	if a["type"] == nil || !tree.Equal(a["type"], b["type"]) {
 		return false
@@ -172,7 +171,7 @@ func ofOthers(a, b map[string]any) bool {
 	return false
 }
 
-// isRewritten reports whether a value is derived from another: it contains it or sets the same flag.
+// isRewritten reports whether b seems to be made from a: one text contains the other, or both set the same flag.
 func isRewritten(a, b any) bool {
 	from, isText := a.(string)
 	to, areTexts := b.(string)
@@ -230,7 +229,7 @@ func namesOf(value any, names map[string]bool) {
 	}
 }
 
-// allNamed reports whether each element has one of the names.
+// allNamed reports whether there are named elements, and each has one of the names.
 func allNamed(value any, names map[string]bool) bool {
 	found := map[string]bool{}
 	namesOf(value, found)

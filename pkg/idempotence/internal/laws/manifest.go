@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// takesAgain checks that applying the object's manifest again changes nothing.
+// takesAgain checks that the object does not change when a user applies its manifest again.
 func (l updates) takesAgain(c *Case) *Finding {
 	manifest, ok := l.Kind.ManifestOf(c.Object)
 	if !ok || !l.Handles(admissionv1.Update) {

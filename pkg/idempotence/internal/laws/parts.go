@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// partsThere checks L5: objects that hold parts of the result.
+// partsThere checks L5: objects that already have parts of the result.
 type partsThere struct{ *Trial }
 
 func (l partsThere) check(c *Case) *Finding {
@@ -74,7 +74,7 @@ func (l partsThere) missing(c *Case, x *objects.Object, plain, out *session.Outc
 	return v
 }
 
-// leftOut returns a part of a result that another result lacks.
+// leftOut returns a part that the webhook adds to the plain object and that out lacks.
 func (l partsThere) leftOut(law Law, x *objects.Object, plain, out *session.Outcome) (tree.Change, bool) {
 	for _, change := range edits.Single(tree.Changes(x.Doc, plain.After.Doc)) {
 		if change.Kind == tree.Added && !tree.Has(out.After.Doc, change.Path) && !elsewhere(out.After.Doc, change) && !l.intended(law, change) {
@@ -84,8 +84,8 @@ func (l partsThere) leftOut(law Law, x *objects.Object, plain, out *session.Outc
 	return tree.Change{}, false
 }
 
-// mayBeInput reports whether a value that existed before the call differs from the webhook's, so that the user may want
-// something else.
+// mayBeInput reports whether the case puts a value that differs from the webhook's. The user may then want something
+// else.
 func (l partsThere) mayBeInput(c *Case, plain *session.Outcome) bool {
 	return slices.ContainsFunc(c.Edits, func(e edits.Edit) bool {
 		at := e.Path
@@ -100,15 +100,15 @@ func (l partsThere) mayBeInput(c *Case, plain *session.Outcome) bool {
 // inOneStruct reports whether the user has set another field of the struct in which a part is missing. A webhook may fill in
 // such a struct as a whole or not at all.
 func (l partsThere) inOneStruct(c *Case, at tree.Path) bool {
-	unit := structOf(at)
-	if unit == nil || edits.IsNote(at) || l.Inputs.IsMap(unit) {
+	parent := structOf(at)
+	if parent == nil || edits.IsNote(at) || l.Inputs.IsMap(parent) {
 		return false
 	}
-	return slices.ContainsFunc(c.Edits, func(e edits.Edit) bool { return e.What == edits.Put && e.Path.HasPrefix(unit) })
+	return slices.ContainsFunc(c.Edits, func(e edits.Edit) bool { return e.What == edits.Put && e.Path.HasPrefix(parent) })
 }
 
-// structOf returns the path of the struct in a spec or list element that contains a path, such as a container's
-// resources.
+// structOf returns the path of the innermost struct in a spec or list element on the way to p, such as the resources of
+// a container.
 func structOf(p tree.Path) tree.Path {
 	for i := len(p) - 2; i > 0; i-- {
 		if above := p[i-1]; !p[i].Element && (above.Element || above.Name == "spec") {
@@ -118,8 +118,8 @@ func structOf(p tree.Path) tree.Path {
 	return nil
 }
 
-// notesWhatItDid reports whether an annotation is missing only if the user has set fields that the webhook fills in
-// otherwise. The annotation may list the fields that were filled in.
+// notesWhatItDid reports whether the webhook leaves out annotations only because the user has set fields that it fills
+// in otherwise. The annotation may list the fields that it filled in.
 func (l partsThere) notesWhatItDid(c *Case, x *objects.Object, plain *session.Outcome) bool {
 	var elements []edits.Edit
 	for _, e := range c.Edits {
@@ -142,7 +142,7 @@ func (l partsThere) notesWhatItDid(c *Case, x *objects.Object, plain *session.Ou
 	return !found
 }
 
-// elsewhere reports whether a missing container exists in another list of containers, by its name.
+// elsewhere reports whether another list of containers has a container with the name of the missing one.
 func elsewhere(doc any, change tree.Change) bool {
 	if len(change.Path) < 2 || !strings.HasSuffix(strings.ToLower(change.Path.Last()), "containers") {
 		return false
@@ -156,7 +156,7 @@ func elsewhere(doc any, change tree.Change) bool {
 	return false
 }
 
-// misused returns a finding about a volume of the user that the webhook mounts as its own, or nil.
+// misused returns a finding if the webhook mounts a volume of the user as its own, or nil.
 func (l partsThere) misused(c *Case, part *objects.Object, plain, out *session.Outcome) *Finding {
 	var found *Finding
 	tree.Lists(part.Doc, func(p tree.Path, list []any) {
@@ -180,8 +180,8 @@ func (l partsThere) misused(c *Case, part *objects.Object, plain, out *session.O
 	return found
 }
 
-// pointsAt returns a finding about a new variable with a path at which the user has mounted another volume than the
-// webhook's, or nil.
+// pointsAt returns a finding if the webhook sets a new variable to a path at which the user has mounted another volume,
+// or nil.
 func (l partsThere) pointsAt(c *Case, part *objects.Object, plain, out *session.Outcome) (found *Finding) {
 	tree.Lists(part.Doc, func(p tree.Path, list []any) {
 		if p.Last() != "volumeMounts" || found != nil {
@@ -204,7 +204,7 @@ func (l partsThere) pointsAt(c *Case, part *objects.Object, plain, out *session.
 	return found
 }
 
-// newVariable returns a new variable whose value is a path in a directory.
+// newVariable returns the name of a new variable whose value is a path in the directory, or "".
 func newVariable(before, after any, env tree.Path, directory string) string {
 	value, _ := tree.Get(after, env)
 	list, _ := value.([]any)

@@ -70,7 +70,7 @@ func (l pure) check(c *Case) *Finding {
 	return nil
 }
 
-// readsNamespace compares with an object without metadata.namespace, as old API servers sent it.
+// readsNamespace compares the result with that for the object without metadata.namespace, as old API servers sent it.
 func (l pure) readsNamespace(c *Case, x *objects.Object, first *session.Outcome) *Finding {
 	doc, ok := tree.Remove(x.Doc, edits.Metadata.Member("namespace"))
 	if !ok || !first.OK() {

@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// problems returns the API server's reasons to reject a result, without those that exceptions cover.
+// problems returns the API server's reasons to reject a result, except those that exceptions cover.
 func (t *Trial) problems(law Law, result *objects.Object) []string {
 	problems := t.Kind.Problems(result)
 	return slices.DeleteFunc(slices.Clone(problems), func(problem string) bool {

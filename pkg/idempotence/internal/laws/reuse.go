@@ -35,7 +35,7 @@ func (t *Trial) reusable(q session.Query) (key objects.Digest, ok bool) {
 	return objects.DigestOf(q.Object.Raw), true
 }
 
-// keep moves the results of the finished case to the cache.
+// keep adds the results of the last case to the cache. If the cache is full, it is emptied first.
 func (u *reuse) keep() {
 	if len(u.earlier)+len(u.now) > mostReused {
 		u.earlier = nil

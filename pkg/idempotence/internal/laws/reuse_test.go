@@ -9,7 +9,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 )
 
-// Results are reused by later cases only: a law that sends a request twice must see both responses.
+// Only later cases reuse a result: a law that sends a request twice must see both responses.
 func TestCasesMakeTheirOwnCalls(t *testing.T) {
 	u := reuse{}
 	u.keep()

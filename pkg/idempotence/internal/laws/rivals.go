@@ -15,7 +15,7 @@ import (
 // A Rival is another webhook or party that changes objects.
 type Rival struct {
 	name    string
-	unaware bool               // made by the harness, without knowledge of the tested webhook
+	unaware bool               // simulated: it does not know the tested webhook
 	of      []*session.Webhook // the webhooks that it is a rival of, or nil for all
 	// start returns the rival's call, with a fresh instance.
 	start func(t *Trial) func(*objects.Object) *session.Outcome
@@ -46,14 +46,14 @@ func (r Rivals) AddWebhooks(declared [][]*session.Webhook, subject []*session.We
 	}
 }
 
-// AddCommon adds rivals that are common in clusters.
+// AddCommon adds simulated rivals, which change objects in ways that are common in clusters.
 func (r Rivals) AddCommon() {
 	for _, name := range slices.Sorted(maps.Keys(edits.Neighbours)) {
 		r.add(Rival{name: name, unaware: true, start: editsBy(edits.Neighbours[name])})
 	}
 }
 
-// callsTo returns the start of a rival that calls webhooks.
+// callsTo returns a function for Rival.start: the rival calls the webhooks.
 func callsTo(webhooks []*session.Webhook) func(*Trial) func(*objects.Object) *session.Outcome {
 	return func(t *Trial) func(*objects.Object) *session.Outcome {
 		other := *t
@@ -68,7 +68,7 @@ func callsTo(webhooks []*session.Webhook) func(*Trial) func(*objects.Object) *se
 	}
 }
 
-// editsBy returns the start of a rival that makes an edit.
+// editsBy returns a function for Rival.start: the rival edits the object itself.
 func editsBy(change func(doc any) any) func(*Trial) func(*objects.Object) *session.Outcome {
 	return func(t *Trial) func(*objects.Object) *session.Outcome {
 		return func(o *objects.Object) *session.Outcome {
@@ -81,7 +81,7 @@ func editsBy(change func(doc any) any) func(*Trial) func(*objects.Object) *sessi
 	}
 }
 
-// RivalNames returns the names of the rivals without an exception, in order.
+// RivalNames returns the sorted names of the rivals for which there is no exception.
 func (t *Trial) RivalNames() []string {
 	var names []string
 	for name := range t.Rivals {
@@ -105,7 +105,7 @@ func (t *Trial) only(members []*session.Webhook) (undo func()) {
 	return func() { t.Webhooks, t.memo = whole, known }
 }
 
-// contest returns x and the rival of a case.
+// contest returns the object and the rival of a case.
 func (t *Trial) contest(c *Case) (x *objects.Object, rival Rival, ok bool) {
 	x, valid := t.ObjectOf(c)
 	rival, known := t.Rivals[c.Rival]

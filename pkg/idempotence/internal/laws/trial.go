@@ -22,7 +22,7 @@ type Options struct {
 	Bubble     func(func(ctx context.Context)) // runs a function with a fake clock, or nil
 	Step       func(Law)                       // is called before each check, or nil
 
-	// A test disables parts of laws and requires that a known bug is then missed.
+	// A test sets these fields to disable parts of laws, and requires that the harness then misses a known bug.
 	OldInstancesOnly, FirstVersionOnly, UsualEncodingOnly bool
 }
 
@@ -52,7 +52,7 @@ type Trial struct {
 	memo    memo
 	updated updated
 	reuse   reuse
-	clock   stopwatch
+	timed   timedCall
 	shared  session.Instances // for laws that any instance can decide
 	// plain and other count the requests of the current case on which the webhook decided: for x itself, and for
 	// objects that the law derived from x.
@@ -64,7 +64,7 @@ func NewTrial(s *session.Session, options Options) *Trial {
 	return &Trial{Session: s, Options: options, needed: map[int]bool{}}
 }
 
-// A memo caches the results for the object of the current cases.
+// A memo caches the decoded object of the current cases and its first result.
 type memo struct {
 	doc    any
 	object *objects.Object
@@ -110,7 +110,7 @@ func (t *Trial) Fresh() session.Instances {
 	return slices.Clone(t.shared)
 }
 
-// F sends a request, or returns the result of an equal one where the law allows that.
+// F sends a request. For some laws it returns the result of an equal earlier request instead (see reusable).
 func (t *Trial) F(s session.Instances, q session.Query) *session.Outcome {
 	if t.Over() {
 		return t.Request(s, q)

@@ -57,8 +57,8 @@ func (l unknownFields) check(c *Case) *Finding {
 	return rounded
 }
 
-// sameAsFloats reports whether two values are equal to a reader that reads all numbers as floats, as encoding/json does. Such
-// a reader changes integers above 2^53.
+// sameAsFloats reports whether two values are equal if all numbers are read as floats, as encoding/json does. This
+// changes integers above 2^53.
 func sameAsFloats(a, b any) bool {
 	return tree.Equal(asFloats(a), asFloats(b))
 }

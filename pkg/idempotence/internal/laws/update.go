@@ -35,7 +35,7 @@ func (l updates) check(c *Case) *Finding {
 	return l.leavesImmutable(c, x)
 }
 
-// leavesImmutable checks an update of an annotation of an object that is older than the webhook.
+// leavesImmutable checks that an object which is older than the webhook stays valid when a user updates an annotation.
 func (l updates) leavesImmutable(c *Case, x *objects.Object) *Finding {
 	updated, ok := l.Edited(x, []edits.Edit{{What: edits.Put, Path: edits.TouchedAnnotation, Value: "yes"}})
 	if !ok || len(l.Kind.UpdateProblems(updated, x)) > 0 {

@@ -17,15 +17,16 @@ type updated struct {
 	memo memo // of these cases
 }
 
-// startUpdates turns the following calls into updates, of old if it is not nil, until the returned function is
-// called.
+// startUpdates makes all later requests updates, until the returned function is called. If old is not nil, it is the
+// stored object of those updates. Otherwise each request names its own.
 func (t *Trial) startUpdates(old *objects.Object) (leave func()) {
 	back, known := t.AsUpdate(old), t.memo
 	t.memo = memo{}
 	return func() { back(); t.memo = known }
 }
 
-// EnterUpdate starts updates with a case's old object. It reports false if that object is not valid.
+// EnterUpdate makes all later requests updates of doc, until leave is called. It returns false if doc is not a valid
+// stored object.
 func (t *Trial) EnterUpdate(doc any) (leave func(), ok bool) {
 	if !sameMap(t.updated.doc, doc) {
 		back := t.startUpdates(nil)
