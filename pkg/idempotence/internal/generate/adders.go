@@ -18,7 +18,7 @@ type memberOf struct {
 
 var metaType = reflect.TypeFor[metav1.ObjectMeta]()
 
-// An adder generates an element of a list of m, or the name and the value of an entry of a map of m.
+// An adder generates an element for a list of m, or a name and a value for a map of m.
 type adder func(b *build, m object) (name string, value any, ok bool)
 
 // adders has an adder for each member of a built-in type that another party may add to. Kinds with containers have none:
@@ -66,7 +66,8 @@ func entryOfData(value string) adder {
 	}
 }
 
-// addedPort adds only beside ports with names. A single port needs no name, but several do.
+// addedPort adds a port only if all other ports have names. A single port needs no name, but with several ports each
+// needs one.
 func addedPort(b *build, m object) (string, any, bool) {
 	ports := objects(m, "ports")
 	for _, p := range ports {

@@ -35,8 +35,8 @@ func (a Addition) Apply(obj map[string]any) (map[string]any, bool) {
 	return o, ok
 }
 
-// Places returns where in an object another party could add a value, sorted: existing lists and maps, and missing ones whose parent
-// exists.
+// Places returns the sorted paths at which another party could add a value to an object. They are existing lists and
+// maps, and missing ones whose parent exists.
 func (g *Generator) Places(obj map[string]any) []tree.Path {
 	var out []tree.Path
 	g.visit(obj, nil, func(p *place) { out = append(out, p.path) })
@@ -68,7 +68,7 @@ func (g *Generator) Addition(r *rand.Rand, obj map[string]any, at tree.Path) (Ad
 	return Addition{}, false
 }
 
-// A place is a list or a map that an object has.
+// A place is a list or a map in an object, to which another party may add.
 type place struct {
 	path   tree.Path
 	node   *node
@@ -131,8 +131,8 @@ func (w *walker) member(p *place, v any) {
 	}
 }
 
-// elements visits the elements of a list. Elements with equal keys are visited by their index, so that
-// their paths differ.
+// elements visits the elements of a list. It visits elements with equal keys by their index, so that their paths
+// differ.
 func (w *walker) elements(p *place, list []any) {
 	if p.node.elem == nil || p.node.elem.sort != objectSort {
 		return

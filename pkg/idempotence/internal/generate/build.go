@@ -9,7 +9,8 @@ import (
 
 type object = map[string]any
 
-// A build holds the random choices for one object: their source, their probability, and the chosen traits.
+// A build is the state of one generated object: the source of random numbers, the probability of optional parts, and
+// the traits so far.
 type build struct {
 	*Generator
 	r       *rand.Rand
@@ -63,13 +64,13 @@ func objects(m object, name string) (out []object) {
 	return out
 }
 
-// appendTo adds to the end of a copy of a list, because an edit may share the list.
+// appendTo appends elements to a copy of a list, because an edit may share the original.
 func appendTo(m object, name string, elements ...any) {
 	l := listOf(m, name)
 	m[name] = append(l[:len(l):len(l)], elements...)
 }
 
-// put sets a missing member. It keeps an existing member, which is the user's.
+// put sets a member that is missing. It keeps an existing member, which belongs to the user.
 func put(m object, name string, value any) bool {
 	if _, has := m[name]; has || m == nil {
 		return false

@@ -19,7 +19,7 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
-// newCheck returns a function that validates a new custom resource without its metadata.
+// newCheck returns a function that validates a new custom resource, except for its metadata.
 func newCheck(v *apiextensionsv1.CustomResourceValidation) (func(object) field.ErrorList, error) {
 	var internal apiextensions.CustomResourceValidation
 	if err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(v, &internal, nil); err != nil {
@@ -53,7 +53,8 @@ func newCheck(v *apiextensionsv1.CustomResourceValidation) (func(object) field.E
 
 const repairs = 20
 
-// repair removes values that fail validation. It returns false if one of them is required.
+// repair removes the values that fail validation. It returns false if the object is still invalid, for example because
+// a value is required.
 func (g *Generator) repair(o object) bool {
 	for range repairs {
 		errs := g.Schema.check(o)
@@ -67,8 +68,8 @@ func (g *Generator) repair(o object) bool {
 	return false
 }
 
-// remove deletes the innermost optional value on the path. The path comes from an error message. If a name on
-// it has dots, remove cannot find that member and deletes the value that contains it.
+// remove deletes the innermost optional value on the path, which comes from an error message. If a name on the path has
+// dots, remove cannot find that member. It then deletes the value that contains the member.
 func (s *Schema) remove(o object, path string) bool {
 	take := func() {}
 	found := false

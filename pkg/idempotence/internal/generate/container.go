@@ -25,7 +25,7 @@ func (s *scope) container(names ...string) object {
 	return object{"name": name, "image": pick(s.build, images...)}
 }
 
-// regular returns the containers that can have probes and ports: all but init containers that end.
+// regular returns the containers that can have probes and ports: all except init containers that run to completion.
 func (s *scope) regular() []object {
 	cs := objects(s.spec, "containers")
 	for _, c := range objects(s.spec, "initContainers") {
@@ -56,7 +56,7 @@ func (s *scope) some(cs []object, f func(object) bool) (changed bool) {
 	return changed
 }
 
-// inSome is a trait of some containers. inRegular is a trait of containers that keep running.
+// inSome returns a trait that applies f to some containers. inRegular applies f only to containers that keep running.
 func inSome(f func(*scope, object) bool) func(*scope) bool {
 	return func(s *scope) bool { return s.some(s.all(), func(c object) bool { return f(s, c) }) }
 }
@@ -106,7 +106,7 @@ func sidecars(s *scope) bool {
 	return true
 }
 
-// ephemeralContainers exist only in running Pods, so both objects of an update have them.
+// ephemeralContainers adds an ephemeral container. Only running Pods have these, so both objects of an update have it.
 func ephemeralContainers(s *scope) bool {
 	if !s.Update || s.rules.template {
 		return false
@@ -128,7 +128,7 @@ func command(s *scope, c object) bool {
 	return s.chance(0.5) && put(c, "command", texts("/bin/sh", "-c", "exec app \"$@\" && echo <done>")) || args
 }
 
-// taken reports whether c or any container of the Pod has the port.
+// taken reports whether c or another container of the Pod uses the port.
 func (s *scope) taken(c object, port int64, protocol string) bool {
 	for _, c := range append(s.all(), c) {
 		for _, p := range objects(c, "ports") {

@@ -14,8 +14,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// ForCRD returns the schema of one version of a custom resource. Generated objects are validated as the API server does, CEL rules
-// included. Samples are needed where random values do not match a pattern or satisfy a rule.
+// ForCRD returns the schema of one version of a custom resource. Generated objects are validated with the API server's
+// code, including CEL rules. Where random values do not match a pattern or satisfy a rule, samples are needed.
 func ForCRD(crd *apiextensionsv1.CustomResourceDefinition, version string) (*Schema, error) {
 	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
 	if i < 0 {
@@ -190,7 +190,7 @@ func fill[T any](p **T, otherwise *T) {
 	}
 }
 
-// alternatives returns the required members of each schema, or nil if none requires any.
+// alternatives returns the required members of each schema in the list, or nil if no schema requires any.
 func alternatives(of []apiextensionsv1.JSONSchemaProps) (out [][]string) {
 	for _, p := range of {
 		if len(p.Required) > 0 {

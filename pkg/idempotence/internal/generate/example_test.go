@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// A sample, and a label of another party.
+// The example generates a Pod from a sample and then adds a label, as another party would.
 func Example() {
 	g := &generate.Generator{Schema: generate.ForType(reflect.TypeFor[corev1.Pod]())}
 	r := rand.New(rand.NewPCG(7, 0))

@@ -33,7 +33,7 @@ type filler struct {
 	made    int     // number of optional members added
 }
 
-// may decides with probability p whether the object gets a trait, and records the trait.
+// may returns true with probability p, and then records that the object has the trait.
 func (b *build) may(name string, p float64) bool {
 	if b.density == 0 || b.Without[name] || !b.chance(p) {
 		return false

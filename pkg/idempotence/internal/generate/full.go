@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// mostFilling is the probability of members such as spec, without which a custom resource is nearly empty.
+	// mostFilling is the highest probability of the members at the top of a custom resource, such as spec. Without them
+	// it is nearly empty.
 	mostFilling = 0.9
 	// mostOptional bounds the optional members of a full object.
 	mostOptional = 300
@@ -43,8 +44,8 @@ func (f *filler) without(n *node, o object, name string) bool {
 	return slices.ContainsFunc(n.limits.oneOf, func(members []string) bool { return !hasAll(o, members) && slices.Contains(members, name) })
 }
 
-// Full returns an object, or the sample, with all fields of its schema, two elements in each list, and the next value of each enum. It
-// omits fields where rules forbid them.
+// Full returns an object, or the sample, with all fields of its schema and two elements in each list. turn selects the
+// value of each enum. Full omits fields that rules forbid.
 func (g *Generator) Full(r *rand.Rand, sample map[string]any, turn int) (obj map[string]any) {
 	most := 0
 	for _, filling := range []float64{1, 0.9, 0.75, 0.5} {

@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// Typical patterns of custom resources. The generator must find a matching text for each.
+// The generator must find a text for each of these patterns, which are typical of custom resources.
 func TestPatternsAreMatched(t *testing.T) {
 	for _, pattern := range []string{
 		`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`, `^([0-9]+)(\.[0-9]+)?(s|m|h)$`, `^(sha256:)?[a-f0-9]{64}$`,

@@ -22,14 +22,15 @@ type Generator struct {
 	Without map[string]bool
 }
 
-// densities are the densities of objects. Small ones come first, because a small counterexample is easier to read.
+// densities are the possible probabilities of optional parts in an object. Most are low, because a small counterexample
+// is easier to read.
 var densities = []float64{0, 0.03, 0.08, 0.08, 0.2, 0.2, 0.6}
 
 // attempts bounds how often an invalid object is generated again, each time with a lower density.
 const attempts = 4
 
-// Object returns a random valid object and the names of its traits. If there is a sample, the object is the sample with random traits
-// added: it keeps every value of the sample. An invalid sample gives invalid objects.
+// Object returns a random valid object and the names of its traits. With a sample, it adds random traits to the sample
+// and keeps all its values. If the sample is invalid, so is the object.
 func (g *Generator) Object(r *rand.Rand, sample map[string]any) (obj map[string]any, traits []string) {
 	density, filling := densities[r.IntN(len(densities))], mostFilling
 	for range attempts {

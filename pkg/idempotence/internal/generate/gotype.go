@@ -17,7 +17,8 @@ import (
 	"github.com/admitkit/admitkit/internal/shape"
 )
 
-// ForType returns the schema of a built-in struct type, or of a pointer to one. The schema has only what the tags say.
+// ForType returns the schema of a built-in struct type, or of a pointer to one. It contains only what the struct tags
+// declare.
 func ForType(t reflect.Type) *Schema {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -94,7 +95,7 @@ func (c typeCompiler) list(s *shape.Shape, f *shape.Field, n *node) *node {
 	return &twin
 }
 
-// sortOf returns the sort of a Go type, as far as the identity of list elements depends on it.
+// sortOf returns the kind of JSON value for a Go type. It is only as exact as the identity of list elements requires.
 func sortOf(s *shape.Shape) sort {
 	switch s.Kind {
 	case shape.String:

@@ -22,7 +22,7 @@ func generator(t reflect.Type) *Generator {
 	return &Generator{Schema: ForType(t), Namespace: "default"}
 }
 
-// builtIn are the types with rules in the package. Types with Pods come first.
+// builtIn lists the built-in types for which the package has rules. Types with Pods come first.
 var builtIn = []reflect.Type{
 	reflect.TypeFor[corev1.Pod](), reflect.TypeFor[appsv1.Deployment](), reflect.TypeFor[batchv1.Job](), reflect.TypeFor[batchv1.CronJob](),
 	reflect.TypeFor[appsv1.ReplicaSet](), reflect.TypeFor[appsv1.DaemonSet](), reflect.TypeFor[appsv1.StatefulSet](),

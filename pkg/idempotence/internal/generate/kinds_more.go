@@ -78,7 +78,7 @@ var serviceTraits = []choice{
 	one(0.3, "not ready", inside("publishNotReadyAddresses", true)),
 }
 
-// outside returns a trait that sets a type of Service that needs a cluster IP.
+// outside returns a trait that sets the type of a Service to one that needs a cluster IP.
 func outside(name string) func(*scope) bool {
 	return func(s *scope) bool {
 		spec := child(s.spec, "spec")

@@ -81,7 +81,7 @@ var annotationEntries = []entry{
 	{"checksum/config", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
 }
 
-// oddEntries have texts that two encoders write differently, or that break a template without quoting.
+// oddEntries have texts that encoders write in different ways, or that break a template which does not quote them.
 var oddEntries = []entry{
 	{"example.com/html", `<a href="x?a=1&b=2">&amp;</a>`}, {"example.com/unicode", "naïve ☃ 𝄞 日本語"},
 	{"example.com/separators", "a\u2028b\u2029c"}, {"example.com/control", "tab\tnew\nline\r\\ \"quoted\" \x7f"},

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// matching returns a text that the pattern probably matches, or "" for an invalid pattern. The caller checks
-// the text and may try again. Repetitions are few, unless the text needs at least length bytes.
+// matching returns a text that the pattern probably matches, or "" for an invalid pattern. The caller checks the text
+// and may try again. Repetitions are short, unless the text needs at least length bytes.
 func (b *build) matching(pattern string, length int) string {
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
@@ -25,7 +25,7 @@ type matcher struct {
 	more int // the minimum length of the text
 }
 
-// These bound the minimal lengths that the generator satisfies. Longer texts and lists need a sample.
+// The maximum lengths that the generator produces. If a schema demands longer texts or lists, samples are needed.
 const (
 	mostText  = 2000
 	mostItems = 1000

@@ -62,7 +62,7 @@ func (b *build) nodeTerm() object {
 	return object{"matchExpressions": expressions}
 }
 
-// selector returns a label selector with labels of other objects.
+// selector returns a label selector that selects other objects.
 func (b *build) selector() object {
 	if b.chance(0.5) {
 		return object{"matchLabels": object{"app": pick(b, words...)}}

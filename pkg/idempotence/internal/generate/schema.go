@@ -26,7 +26,7 @@ type Schema struct {
 	check func(obj object) field.ErrorList
 }
 
-// A sort is a type of JSON value.
+// A sort is a kind of JSON value.
 type sort uint8
 
 const (
@@ -89,7 +89,7 @@ type Collection uint8
 
 // These are the kinds of collection.
 const (
-	// Single is a place without a list or map, or an unknown place.
+	// Single means that there is no list or map at the place, or that the place is unknown.
 	Single Collection = iota
 	// Atomic lists are owned as a whole: elements have no identity, and their order counts.
 	Atomic

@@ -11,7 +11,7 @@ type trait struct {
 	apply func(*scope) bool
 }
 
-// A choice has traits. An object gets at most one of them.
+// A choice is a list of traits. An object gets at most one of them.
 type choice struct {
 	// weight times the density of the object is the probability of the choice. 0 means always.
 	weight float64

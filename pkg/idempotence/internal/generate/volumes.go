@@ -145,7 +145,7 @@ func severalVolumes(s *scope) bool {
 	return true
 }
 
-// mountable returns the names of the volumes with files.
+// mountable returns the names of the volumes that contain files.
 func (s *scope) mountable() (names []string) {
 	for _, v := range objects(s.spec, "volumes") {
 		if name := textOf(v, "name"); name != "" && v["persistentVolumeClaim"] == nil {
@@ -157,7 +157,7 @@ func (s *scope) mountable() (names []string) {
 
 var mountPaths = []string{"/data", "/data/sub", "/certs", "/etc/config", "/var/run/secrets/tok", "/tmp"}
 
-// freshPath returns a path without a mount in the container.
+// freshPath returns a path at which the container has no mount.
 func (s *scope) freshPath(c object) string {
 	return s.fresh(func(path string) bool {
 		return has(c, "volumeMounts", "mountPath", path) || has(c, "volumeDevices", "devicePath", path)

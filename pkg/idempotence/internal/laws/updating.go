@@ -18,7 +18,7 @@ type updated struct {
 }
 
 // startUpdates makes all later requests updates, until the returned function is called. If old is not nil, it is the
-// stored object of those updates. Otherwise each request names its own.
+// stored object of those updates (see Session.AsUpdate).
 func (t *Trial) startUpdates(old *objects.Object) (leave func()) {
 	back, known := t.AsUpdate(old), t.memo
 	t.memo = memo{}

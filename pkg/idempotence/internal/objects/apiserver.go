@@ -27,7 +27,7 @@ import (
 // watcher is the name of the webhook with which the harness records the objects that webhooks see.
 const watcher = "watcher.idempotence.admitkit.dev"
 
-// Connect connects to the API server, if there is one. The returned function disconnects.
+// Connect connects to the API server and returns a function that disconnects. If server is nil, the engine is nil.
 func Connect(server *rest.Config, crds []*apiextensionsv1.CustomResourceDefinition) (chain.Engine, func() error, error) {
 	if server == nil {
 		return nil, func() error { return nil }, nil
@@ -48,7 +48,7 @@ func Connect(server *rest.Config, crds []*apiextensionsv1.CustomResourceDefiniti
 		Handlers: map[string]http.Handler{watcher: http.HandlerFunc(allow)},
 	}, chain.ConnectOptions{CRDs: crds})
 	if err != nil {
-		return nil, nil, fmt.Errorf("cannot be used: %w", err)
+		return nil, nil, fmt.Errorf("the connection failed: %w", err)
 	}
 	return engine, engine.Close, nil
 }
@@ -76,7 +76,8 @@ type RealServer struct {
 	updates recall[[2]Digest, []string] // reasons to reject an update, by its new and old object
 }
 
-// takeIn returns a new object as a webhook sees it, with the API server's reasons to reject it.
+// takeIn sends a new object to the API server. It returns the object as a webhook sees it, with the API server's
+// reasons to reject it.
 func (s *RealServer) takeIn(raw []byte, local func([]byte) (*Object, error)) (*Object, error) {
 	sent, err := tree.Decode(raw)
 	if err != nil {
@@ -175,7 +176,7 @@ func NamespaceOf(doc any, other string) string {
 	return other
 }
 
-// bare returns a document without the fields that the API server sets in each request.
+// bare returns a document without the metadata that the API server sets itself.
 func (s *RealServer) bare(doc any) any {
 	for _, name := range append([]string{"managedFields", "generation"}, SystemFields...) {
 		if next, ok := tree.Remove(doc, edits.Metadata.Member(name)); ok {

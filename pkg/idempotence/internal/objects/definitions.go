@@ -67,7 +67,7 @@ func (d *definition) takeIn(raw []byte) (*Object, error) {
 	}
 	fields, ok := doc.(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("it is no %s", d.version.Kind.Kind)
+		return nil, fmt.Errorf("the object is not a %s: it is not a JSON object", d.version.Kind.Kind)
 	}
 	u := &unstructured.Unstructured{Object: fields}
 	if got := u.GroupVersionKind(); got != d.version.Kind {
@@ -93,7 +93,8 @@ func (d *definition) updateProblems(o, old *Object) []string {
 	return texts(d.version.ValidateUpdate(context.Background(), u, was, ""))
 }
 
-// toStore returns a copy of an object with a name, because an object has a name when it is validated.
+// toStore returns a copy of an object with the name that the API server generates from generateName, because it
+// validates an object with its name.
 func toStore(o *Object) *unstructured.Unstructured {
 	fields, _ := tree.Clone(o.Doc).(map[string]any)
 	u := &unstructured.Unstructured{Object: fields}

@@ -59,7 +59,7 @@ type Object struct {
 	// refused caches the reasons to reject the object, once judged is set.
 	refused []string
 	judged  bool
-	against *Object // the old object that refused is about, or nil
+	against *Object // the stored object, if refused is about an update
 	// refusals are a real API server's reasons to reject it as a new object.
 	refusals []string
 }
@@ -86,7 +86,7 @@ func (k *Kind) TakeIn(raw []byte) (*Object, error) {
 	return o, err
 }
 
-// decoded decodes and defaults a document that is not cached.
+// decoded decodes and defaults a document, with the API server if there is one.
 func (k *Kind) decoded(raw []byte) (*Object, error) {
 	if k.Server != nil {
 		return k.Server.takeIn(raw, k.modelled)
@@ -94,7 +94,7 @@ func (k *Kind) decoded(raw []byte) (*Object, error) {
 	return k.modelled(raw)
 }
 
-// modelled decodes and defaults a document without an API server.
+// modelled decodes and defaults a document with the API server's code in this process.
 func (k *Kind) modelled(raw []byte) (*Object, error) {
 	if k.Custom != nil {
 		return k.Custom.takeIn(raw)
@@ -179,7 +179,7 @@ func GVKOf(doc any) (schema.GroupVersionKind, error) {
 	kind, _ := fields["kind"].(string)
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil || kind == "" {
-		return schema.GroupVersionKind{}, fmt.Errorf("a sample has apiVersion %q and kind %q: set its TypeMeta: admitkit knows the kind of built-in Go types only", apiVersion, kind)
+		return schema.GroupVersionKind{}, fmt.Errorf("a sample has apiVersion %q and kind %q: set its TypeMeta, because admitkit knows only the kinds of built-in Go types", apiVersion, kind)
 	}
 	return gv.WithKind(kind), nil
 }
@@ -207,7 +207,7 @@ func (k *Kind) NamespaceOf(objects ...*Object) string {
 	return k.Namespace
 }
 
-// Within reports whether resources of the kind are in the scope of a rule (predicates/rules.Matcher).
+// Within reports whether the scope of a rule includes the kind (predicates/rules.Matcher).
 func (k *Kind) Within(scope *admissionregistrationv1.ScopeType) bool {
 	if scope == nil {
 		return true

@@ -9,8 +9,8 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 )
 
-// Memory caches decoded documents and applied patches, because a run sends one object many times and gets the same patch. Objects are
-// immutable, so equal ones can be shared.
+// Memory caches decoded documents and applied patches, because a run often sends equal objects and gets equal patches.
+// Objects are immutable, so equal ones can be shared.
 type Memory struct {
 	objects recall[Digest, *Object]   // by the encoded document
 	patched recall[[2]Digest, []byte] // by the encoded document and the patch
@@ -33,8 +33,8 @@ const (
 	mostTaken = 32 << 20
 	// perValue is the overhead of a cached value, in bytes.
 	perValue = 1 << 10
-	// perByte is the memory that an object needs for each byte of its text: for the text, the document and the Go
-	// value.
+	// perByte is the memory in bytes that an object needs for each byte of its text. It needs memory for the text, the
+	// document and the Go value.
 	perByte = 4
 )
 

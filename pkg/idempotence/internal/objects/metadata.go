@@ -12,8 +12,8 @@ import (
 // object before a webhook sees it (rest.WipeObjectMetaSystemFields).
 var SystemFields = []string{"uid", "creationTimestamp", "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"}
 
-// ofStored are the system fields of a stored object. They have the same values in each call, so that they cause no
-// difference.
+// ofStored has the system fields of every stored object. Their values never change, so that they cause no difference
+// between calls.
 var ofStored = map[string]any{
 	"uid": "7d3f0a52-95c1-4a0e-8f0b-2c1d5e6a9b10", "creationTimestamp": "2026-01-02T03:04:05Z", "resourceVersion": "1000",
 }

@@ -24,7 +24,7 @@ func (k *Kind) RuntimeObject(o *Object) runtime.Object {
 	return &unstructured.Unstructured{Object: fields}
 }
 
-// KnowsValid reports whether the kind's validation is known.
+// KnowsValid reports whether the harness can validate objects of the kind.
 func (k *Kind) KnowsValid() bool {
 	switch {
 	case k.Custom != nil, k.Server != nil:

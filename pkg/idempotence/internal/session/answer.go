@@ -29,7 +29,7 @@ type FaultKind string
 // The kinds of faults.
 const (
 	NoDecision  FaultKind = "no decision"  // no response, an HTTP error, or a status of 500 and above
-	BadEnvelope FaultKind = "bad envelope" // the AdmissionReview
+	BadEnvelope FaultKind = "bad envelope" // the AdmissionReview is invalid
 	BadPatch    FaultKind = "bad patch"
 )
 
@@ -65,7 +65,7 @@ type Exchange struct {
 	Late  bool // the response did not come in time
 }
 
-// record completes the exchange of the answer.
+// record copies the result of the call into a.Exchange, for a report.
 func (a *Answer) record() {
 	if json.Valid(a.Patch) {
 		a.Exchange.Patch = a.Patch
@@ -114,7 +114,7 @@ func (a *Answer) read(q Query, uid types.UID, response []byte) {
 		return
 	}
 	gvk := review.GetObjectKind().GroupVersionKind()
-	ignored := q.Version == "v1beta1" && gvk.Empty() // the API server does not check it in v1beta1
+	ignored := q.Version == "v1beta1" && gvk.Empty() // the API server does not check the kind in v1beta1
 	if !ignored && (gvk.Kind != "AdmissionReview" || gvk.Group != "admission.k8s.io" || gvk.Version != q.Version) {
 		a.Fault = fmt.Sprintf("the answer %s, want AdmissionReview of admission.k8s.io/%s", typeOf(gvk), q.Version)
 		return

@@ -26,7 +26,8 @@ type instance struct {
 	connection *Connection
 }
 
-// made creates the handler. A panic or a nil handler is a mistake in the test and ends the run.
+// made returns the handler, and creates it in the first call. A panic or a nil handler is a mistake in the test and
+// ends the run.
 func (c *instance) made() (handler http.Handler, err error) {
 	if c.handler != nil {
 		return c.handler, nil
@@ -76,8 +77,8 @@ func (c *instance) Call(ctx context.Context, body []byte) (status int, answer []
 	}
 }
 
-// served returns the request as a server passes it to its handler. A server does not know the client's deadline. The
-// request's context ends when the client's does, or when the returned function is called.
+// served returns the request as a server passes it to its handler: without the deadline, which a server does not know.
+// The request's context ends when the client's does, or when the returned function is called.
 func served(r *http.Request) (*http.Request, func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	stop := context.AfterFunc(r.Context(), cancel)

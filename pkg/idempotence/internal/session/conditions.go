@@ -31,8 +31,8 @@ var adminMay = authorizer.AuthorizerFunc(func(context.Context, authorizer.Attrib
 	return authorizer.DecisionAllow, "", nil
 })
 
-// conditions are the matchConditions of a webhook, evaluated by the API server's own code. An error rejects the request
-// under failurePolicy Fail.
+// conditions evaluates the matchConditions of a webhook with the API server's own code. Under failurePolicy Fail, an
+// error rejects the request.
 type conditions func(ctx context.Context, k *objects.Kind, q *Query) (matches bool, err error)
 
 func (w *Webhook) compile() conditions {

@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// A FailureCode says why there is no webhook to call.
+// A FailureCode is a reason why the webhook cannot be called.
 type FailureCode string
 
 // The codes. Reasons in a report have codes of the same names.
@@ -48,14 +48,14 @@ type Connection struct {
 // Ended reports whether the run must make no more calls.
 func (c *Connection) Ended() bool { return c != nil && (c.Failed != nil || c.Lost != nil || c.Hung) }
 
-// fail records why there is nothing to test, unless something else was recorded before.
+// fail records an error that leaves nothing to test, unless an earlier one is recorded.
 func (c *Connection) fail(code FailureCode, err error) {
 	if c != nil && c.Failed == nil {
 		c.Failed = &Failure{Code: code, Err: err}
 	}
 }
 
-// cannotReach records that a server cannot be reached.
+// cannotReach records that a server cannot be reached. answered is set if the server has responded before.
 func (c *Connection) cannotReach(url string, code FailureCode, err error, answered bool) {
 	switch failure := (&Failure{Code: code, URL: url, Err: err}); {
 	case c == nil || c.Ended():

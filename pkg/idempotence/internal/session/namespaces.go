@@ -17,10 +17,11 @@ type Namespaces struct {
 	Default   string // namespace of objects that do not name one
 	known     map[string]labels.Set
 	selectors map[*Webhook]labels.Selector
-	wanted    labels.Set // labels of a namespace that is not listed
+	wanted    labels.Set // labels of a namespace that is not given
 }
 
-// NewNamespaces returns the given namespaces. Any other namespace has labels that the selectors match.
+// NewNamespaces returns the given namespaces for a run. Every namespace that is not given has labels that the selectors
+// match.
 func NewNamespaces(webhooks []*Webhook, given []*corev1.Namespace) (*Namespaces, error) {
 	n := &Namespaces{known: map[string]labels.Set{}, selectors: map[*Webhook]labels.Selector{}, wanted: labels.Set{}}
 	for _, w := range webhooks {
@@ -65,7 +66,7 @@ func (n *Namespaces) satisfy(selector labels.Selector) {
 	}
 }
 
-// invented returns a name for a generated namespace that the selectors match. They may require a certain name.
+// invented returns a name for a namespace that is not given. If a selector requires a certain name, it is that name.
 func (n *Namespaces) invented() string {
 	if name := n.wanted[corev1.LabelMetadataName]; name != "" && name != "true" {
 		return name

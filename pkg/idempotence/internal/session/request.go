@@ -78,19 +78,19 @@ func (s *Session) Request(instances Instances, q Query) *Outcome {
 			}
 		}
 		if !changed || len(instances) == 1 {
-			break // webhooks are called again only after another one's change
+			break // a webhook is called again only after another webhook changed the object
 		}
 	}
 	return out
 }
 
-// A turn is the answer of one webhook. The API server gives some answers without a call.
+// A turn is the answer of one webhook to one request. In some cases, the API server answers without a call.
 type turn struct {
 	*Answer
-	called bool // listed among the calls of the request
+	called bool // the answer appears in Outcome.Calls
 }
 
-// callIfSelected calls a webhook if its registration selects the request. It returns nil if it does not.
+// callIfSelected calls a webhook if its registration selects the request. Otherwise it returns nil.
 func (s *Session) callIfSelected(w *Webhook, instance Caller, q Query) *turn {
 	if !w.Handles(s.Kind, q.Operation) || !w.selects(q.Object, q.Old) || !s.Namespaces.selects(w, s.Kind, &q) {
 		return nil

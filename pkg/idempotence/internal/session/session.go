@@ -36,7 +36,8 @@ func New(ctx context.Context, k *objects.Kind, webhooks []*Webhook, namespaces *
 	return s
 }
 
-// With returns a session with other webhooks, whose calls count for both.
+// With returns a copy of s that calls the given webhooks instead. The two sessions share one counter of calls (see
+// Calls).
 func (s *Session) With(webhooks []*Webhook) *Session {
 	other := *s
 	other.Webhooks = webhooks
@@ -54,8 +55,8 @@ func (s *Session) Handles(operation admissionv1.Operation) bool {
 	return slices.ContainsFunc(s.Webhooks, func(w *Webhook) bool { return w.Handles(s.Kind, operation) })
 }
 
-// TakesDryRuns reports whether the API server calls all webhooks in a dry run. The API server rejects a dry run that
-// would need a webhook with side effects.
+// TakesDryRuns reports whether the API server calls all webhooks in a dry run. It rejects a dry run if one of the
+// called webhooks has side effects.
 func (s *Session) TakesDryRuns() bool {
 	return !slices.ContainsFunc(s.Webhooks, func(w *Webhook) bool { return w.Handles(s.Kind, s.Operation) && !w.DryRuns() })
 }
@@ -99,8 +100,8 @@ func (s *Session) Edited(o *objects.Object, list []edits.Edit) (*objects.Object,
 // Instances holds one instance of each webhook of a session.
 type Instances []Caller
 
-// NewInstances returns a new instance of each webhook. A webhook at a URL cannot be restarted, so its running instance is
-// returned, which may have handled calls.
+// NewInstances returns a new instance of each webhook. A webhook at a URL cannot be restarted. For it, NewInstances
+// returns the running instance, which may have handled calls before.
 func (s *Session) NewInstances() Instances {
 	all := make(Instances, len(s.Webhooks))
 	for i, w := range s.Webhooks {
@@ -109,7 +110,8 @@ func (s *Session) NewInstances() Instances {
 	return all
 }
 
-// AsUpdate turns the following requests into updates, of old if it is not nil, until the returned function is called.
+// AsUpdate makes all later requests updates, until the returned function is called. If old is not nil, it is the stored
+// object of those updates. Otherwise the stored object is equal to the new one.
 func (s *Session) AsUpdate(old *objects.Object) (leave func()) {
 	operation, was := s.Operation, s.Kind.Old
 	s.Operation, s.Kind.Old = admissionv1.Update, old

@@ -64,7 +64,7 @@ func (c *urlCaller) Call(ctx context.Context, body []byte) (status int, answer [
 	return status, answer, err
 }
 
-// again waits before another attempt and reports whether there should be one.
+// again counts a repeated call and waits. It returns false if the context ends first.
 func (c *urlCaller) again(ctx context.Context, wait time.Duration) bool {
 	if c.connection != nil {
 		c.connection.Repeated++
@@ -79,7 +79,7 @@ func (c *urlCaller) again(ctx context.Context, wait time.Duration) bool {
 	}
 }
 
-// try makes one call. It returns a code if no connection could be made.
+// try makes one call. If no connection can be made, it returns a code.
 func (c *urlCaller) try(ctx context.Context, body []byte) (status int, answer []byte, code FailureCode, err error) {
 	var connected atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})

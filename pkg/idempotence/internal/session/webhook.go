@@ -73,7 +73,7 @@ func (w *Webhook) checkServer() error {
 	return nil
 }
 
-// newInstance returns an instance without earlier calls, if the webhook runs in this process.
+// newInstance returns a new instance of a webhook that runs in this process, or else the instance behind the first URL.
 func (w *Webhook) newInstance(connection *Connection) Caller {
 	if !w.InProcess {
 		return w.Replicas[0]
@@ -95,8 +95,7 @@ func (w *Webhook) Handles(k *objects.Kind, operation admissionv1.Operation) bool
 	return false
 }
 
-// objectSelector parses the objectSelector. Without one it matches everything, as the API server's defaults
-// say.
+// objectSelector parses a label selector. A nil selector matches everything, as by the API server's defaults.
 func objectSelector(s *metav1.LabelSelector) (labels.Selector, error) {
 	if s == nil {
 		return labels.Everything(), nil
@@ -119,7 +118,7 @@ func labelsOf(o *objects.Object) labels.Set {
 	return set
 }
 
-// HasOrAll reports whether a list of a rule has an element, or the wildcard for all.
+// HasOrAll reports whether a list of a rule has the element one, or all, the wildcard.
 func HasOrAll[T comparable](list []T, one, all T) bool {
 	return slices.Contains(list, one) || slices.Contains(list, all)
 }

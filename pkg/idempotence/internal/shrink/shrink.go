@@ -10,11 +10,11 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// mostShrinks bounds the smaller cases that are checked for one finding.
+// mostShrinks is the maximum number of smaller cases that are checked for one finding.
 const mostShrinks = 400
 
-// Smallest returns the smallest case found with the same mode. check checks a case; it returns nil if the law passes, or
-// if the run is over.
+// Smallest returns the finding for the smallest case that fails in the same mode, as far as it finds one. check checks
+// a case. It returns nil if the law passes or the run is over.
 func Smallest(f *laws.Finding, check func(*laws.Case) *laws.Finding) *laws.Finding {
 	if f.Case.Variant == laws.NextSecond {
 		return f // each try takes a second

@@ -38,7 +38,8 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// In an unknown list, a duplicate name identifies no element: writing the elements in another order changes none of them.
+// In a list without known keys, a duplicate name identifies no element. If the elements are written in another order,
+// none of them changes.
 func TestDuplicateNamesIdentifyNothing(t *testing.T) {
 	const a, b = `{"name":"db","zone":"a"}`, `{"name":"db","zone":"b"}`
 	for _, tc := range []struct{ from, to, want string }{

@@ -136,7 +136,8 @@ var knownKeys = map[string][]string{
 	"conditions": {"type"}, "readinessGates": {"conditionType"}, "volumeClaimTemplates": {"metadata"},
 }
 
-// usualValues are the defaults of optional keys. Adding a default does not change the identity of an element.
+// usualValues are the defaults of optional keys. An element with such a default is the same element as one without the
+// key.
 var usualValues = map[string]string{"protocol": "TCP", "whenUnsatisfiable": "DoNotSchedule"}
 
 // Identity returns what identifies an element of the list at a path: the values of its keys, else its name, else the whole
@@ -172,14 +173,14 @@ func Identity(list Path, element any) string {
 	return string(identity)
 }
 
-// coreLists are lists of core types in which elements with equal names are the same, even if duplicates are invalid.
+// coreLists are lists of core types whose elements are identified by name, even if an invalid object has duplicates.
 var coreLists = map[string]bool{
 	"env": true, "containers": true, "initContainers": true, "ephemeralContainers": true, "volumes": true, "imagePullSecrets": true,
 	"claims": true, "resourceClaims": true,
 }
 
-// identities returns the identities of all elements of a list. In an unknown list, a duplicate name identifies no
-// element.
+// identities returns the identities of all elements of a list. In a list without known keys, a duplicate name
+// identifies no element.
 func identities(list Path, elements []any) []string {
 	keys := make([]string, len(elements))
 	named := 0
