@@ -23,11 +23,11 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// TestAPIServer runs everything against one API server.
+// TestAPIServer runs all tests that need an API server, so that they share one.
 func TestAPIServer(t *testing.T) {
 	server := apiservertest.Start(t, nil)
 	through := server.Config
-	t.Run("finds what it finds without", func(t *testing.T) {
+	t.Run("finds the same bug as without an API server", func(t *testing.T) {
 		c := pattern(t, "P11 the user mounts that path from another volume")
 		if report := runCase(t, c, Options{APIServer: through, Objects: 2}); !finds(report, c) {
 			t.Errorf("not found:\n%s", text(report))
@@ -44,7 +44,7 @@ func TestAPIServer(t *testing.T) {
 			}
 		}
 	})
-	t.Run("knows what is only known there", func(t *testing.T) {
+	t.Run("finds what only the API server rejects", func(t *testing.T) {
 		job := &batchv1.CronJob{}
 		job.Name, job.Spec.Schedule = "report", "@daily"
 		job.Spec.JobTemplate.Spec.Template.Spec = batchPodSpec()
@@ -59,7 +59,7 @@ func TestAPIServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := text(report); report.OK() || !strings.Contains(got, "spec.schedule") {
-			t.Errorf("a schedule that the API server refuses is not found:\n%s", got)
+			t.Errorf("no finding for a schedule that the API server rejects:\n%s", got)
 		}
 	})
 	t.Run("takes samples as they are", func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestAPIServer(t *testing.T) {
 		job.Spec.JobTemplate.Spec.Template.Spec = batchPodSpec()
 		report, err := Run(ctx, subject, Options{Samples: []runtime.Object{job}, APIServer: through})
 		if err != nil || len(report.Incomplete) == 0 || len(report.Findings) > 0 {
-			t.Errorf("a run that is called off ends with %v\n%s", err, text(report))
+			t.Errorf("a cancelled run: %v\n%s", err, text(report))
 		}
 	})
 }

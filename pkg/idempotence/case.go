@@ -49,7 +49,7 @@ type Edit struct {
 	Path Path     `json:"path"`
 	// Value is put at the path or inserted into the list there.
 	Value any `json:"value,omitempty"`
-	// Front inserts an element at the start of its list.
+	// Front makes an insert add its element at the start of the list, instead of the end.
 	Front bool `json:"front,omitempty"`
 }
 
@@ -64,7 +64,7 @@ const (
 	Reverse EditKind = "reverse" // the order of a list
 )
 
-// A Path leads to a part of an object.
+// A Path identifies a part of an object.
 type Path []PathStep
 
 // A PathStep leads to a named member of an object or to an element of a list.

@@ -47,7 +47,7 @@ func fleetCRD() *apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
-// Custom resources with a definition need no sample. The harness finds a result that the schema forbids.
+// With a definition, custom resources need no sample. The harness finds a result that the schema forbids.
 func TestDefinedCustomResources(t *testing.T) {
 	withShip := func(flag any) change {
 		return func(_ *admissionv1.AdmissionRequest, doc document) {
@@ -108,7 +108,7 @@ func TestDefinedCustomResources(t *testing.T) {
 	}
 }
 
-// The harness judges the corpus's webhooks for custom resources correctly with a schema, with and without samples.
+// With a schema, the harness judges all widget webhooks of the corpus correctly, with and without samples.
 func TestDefinedWidgets(t *testing.T) {
 	widgets := func(c corpus.Case) bool { return slices.Contains(c.Webhook.Rules[0].Resources, "widgets") }
 	var cases []corpus.Case
@@ -131,12 +131,12 @@ func TestDefinedWidgets(t *testing.T) {
 	}
 }
 
-func TestDefinitionsThatAreNone(t *testing.T) {
+func TestInvalidDefinitionsAreErrors(t *testing.T) {
 	subject := editing("sea.example.com", "v1", "fleeten", []admissionregistrationv1.OperationType{everything}, marked)
 	bad := fleetCRD()
 	bad.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"] = apiextensionsv1.JSONSchemaProps{Type: "thing"}
 	if _, err := Run(t.Context(), subject, Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{bad}}); err == nil || !strings.Contains(err.Error(), bad.Name) {
-		t.Errorf("a bad definition: %v", err)
+		t.Errorf("an invalid definition: error %v", err)
 	}
 	unserved := fleetCRD()
 	unserved.Spec.Versions[0].Served = false

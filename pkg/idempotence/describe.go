@@ -10,8 +10,8 @@ type explanation struct {
 	fix      string
 }
 
-// A description is what a report says about a law. The explanation of a failure mode overrides the law's,
-// field by field.
+// A description is what a report says about a law. For a failure mode in modes, the fields that are set there replace
+// those of the law.
 type description struct {
 	name      string
 	statement string
@@ -51,14 +51,14 @@ func (l Law) Title() string { return descriptions[l].name + " (" + string(l) + "
 // Statement returns what the law demands, in a sentence.
 func (l Law) Statement() string { return descriptions[l].statement }
 
-// objectsCompared names the two objects of a difference for some failure modes. For the others, the law names them.
+// objectsCompared names the two objects of a difference, by failure mode. It is used for laws that do not name the
+// objects themselves.
 var objectsCompared = map[FailureMode][2]string{
 	FailureRemoves:       {"the object as it was sent", "the result of the webhook"},
 	FailureOverwrites:    {"the object as it was sent", "the result of the webhook"},
 	FailureRemovesSample: {"the object as it was sent", "the result of the webhook"},
 }
 
-// descriptions has one value for each law.
 var descriptions = map[Law]description{
 	L1:  lawL1,
 	L2:  lawL2,

@@ -19,7 +19,10 @@ import (
 //
 // With go test -fuzz '^FuzzHook$', Go's fuzzer looks for objects and edits that reach new code of the webhook. Without
 // -fuzz, Fuzz checks some objects in about a second. Fuzz shrinks and reports a violation as [Check] does. go test stores
-// the input and prints the line that runs it again. Fuzz fails if the webhook changes none of the objects: then set Options.Samples. Budget applies to one input. Fuzz ignores Objects, Store and TimeGaps, and rejects Replay and APIServer.
+// the input and prints the line that runs it again.
+//
+// Fuzz fails if the webhook changes none of the objects: then set Options.Samples. Budget applies to one input. Fuzz
+// ignores Objects, Store and TimeGaps, and rejects Replay and APIServer.
 func Fuzz(f *testing.F, subject Subject, options Options) {
 	f.Helper()
 	z, err := newFuzzer(subject, options)
@@ -43,7 +46,7 @@ func Fuzz(f *testing.F, subject Subject, options Options) {
 	})
 }
 
-// A fuzzer derives one object from bytes and checks laws on it.
+// A fuzzer generates one object from each input and checks laws on it.
 type fuzzer struct {
 	opts       options
 	subject    Subject
@@ -109,8 +112,8 @@ func (z *fuzzer) seeds() (all [][]byte) {
 	return all
 }
 
-// try checks laws on one object. The first byte selects the laws (0: all), the second how the object is generated, the
-// third its kind. The remaining bytes replace randomness.
+// try checks laws on one object. The first byte of the input selects the laws (0: all), the second how the object is
+// generated, and the third its kind. The remaining bytes decide the random choices.
 func (z *fuzzer) try(ctx context.Context, input []byte) (*Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, z.opts.budget)
 	defer cancel()

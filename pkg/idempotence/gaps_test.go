@@ -54,8 +54,7 @@ func TestTimeGaps(t *testing.T) {
 	}
 }
 
-// Time advances by the given gaps only: a gap of a year changes the year, and a gap of a minute does not change the
-// date.
+// Only the given time gaps pass: a gap of a year changes the year, and a gap of a minute does not change the date.
 func TestOnlyTheGivenTimeGapsPass(t *testing.T) {
 	year := func() string { return time.Now().Format("2006") }
 	for _, gaps := range []struct {

@@ -12,8 +12,8 @@ import (
 
 // known are the cases of the held-out corpus that the harness judges wrongly, with the reason.
 var known = map[string]string{
-	"B62 lists the containers before each container": "told as advice",
-	"B68 gateway: rewrites numbers as floats":        "told as advice",
+	"B62 lists the containers before each container": "reported as advice",
+	"B68 gateway: rewrites numbers as floats":        "reported as advice",
 	"B67 records the operation (Widget)":             "annotations of a manifest applied again are not compared",
 }
 
@@ -36,7 +36,7 @@ func wrongly(c corpus.Case, report *Report) string {
 func TestHeldOut(t *testing.T) {
 	correct, broken := corpus.HeldOut()
 	if share > 1 {
-		broken = nil // so few objects do not reveal all bugs
+		broken = nil // these few objects do not reveal all bugs
 	}
 	for _, c := range shareOf(slices.Concat(correct, broken), shareOfHeldOut) {
 		t.Run(c.Name, func(t *testing.T) {

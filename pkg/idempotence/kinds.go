@@ -23,7 +23,7 @@ func (s Subject) named(k *objects.Kind) *objects.Kind {
 	return k
 }
 
-// guessesScope reports whether a custom resource is only assumed to be namespaced.
+// guessesScope reports whether nothing declares the scope of a custom resource, so that it is assumed to be namespaced.
 func (o *options) guessesScope(s Subject, k *objects.Kind) bool {
 	if k.GoType != nil || k.Custom != nil || !k.Namespaced {
 		return false
@@ -58,7 +58,7 @@ func (s Subject) inClusterOnly(k *objects.Kind) bool {
 	return found
 }
 
-// pluralize takes a kind's plural from the rules, because grammar does not decide it: the definition may say gateways or
+// pluralize takes the plural of a kind from the rules, because it cannot be derived: the definition may say gateways or
 // gatewaies.
 func (s Subject) pluralize(k *objects.Kind) {
 	var names []string

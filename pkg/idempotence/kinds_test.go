@@ -20,7 +20,7 @@ import (
 // A document is a decoded JSON object.
 type document = map[string]any
 
-// editing returns a webhook that changes the object with a function, and sends the changed members.
+// editing returns a webhook that applies edit to the object and sends the members that changed.
 func editing(group, version, resource string, operations []admissionregistrationv1.OperationType, edit func(r *admissionv1.AdmissionRequest, doc document)) Subject {
 	return patching(group, version, resource, operations, func(r *admissionv1.AdmissionRequest) []operation {
 		doc := decoded(r.Object.Raw)
@@ -37,7 +37,7 @@ type operation struct {
 	Value any    `json:"value"`
 }
 
-// patching returns a webhook that responds with a patch, if it has operations.
+// patching returns a webhook that responds with the operations of patch, if there are any.
 func patching(group, version, resource string, operations []admissionregistrationv1.OperationType, patch func(*admissionv1.AdmissionRequest) []operation) Subject {
 	return Handler(admissionregistrationv1.MutatingWebhook{
 		Name: resource + ".kinds.example.com", AdmissionReviewVersions: []string{"v1"},

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The tests of the corpus create much garbage and keep little of it. Collecting it less often saves a quarter of their
+// The tests of the corpus allocate much memory and keep little of it. Fewer garbage collections save a quarter of their
 // time.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400)

@@ -60,7 +60,7 @@ var (
 	}
 )
 
-// mutationObjects is the number of objects, which is enough to find the patterns.
+// mutationObjects is the number of objects of a run. So few objects are enough to find the patterns.
 const mutationObjects = 8
 
 func TestEveryLawIsNeeded(t *testing.T) {

@@ -145,7 +145,7 @@ type options struct {
 	internals
 }
 
-// internals are the settings of a run that have no public option.
+// internals are settings of a run that users cannot set.
 type internals struct {
 	bubble   func(func(ctx context.Context)) // runs a function in a synctest bubble, or nil
 	progress func(text string)               // logs the progress of a long run, or nil

@@ -15,7 +15,7 @@ func TestUnneededExceptionIsNoted(t *testing.T) {
 	for _, tt := range []struct {
 		reason    string
 		exception Exception
-		told      bool
+		noted     bool
 	}{
 		{"nothing happens there", Exception{Path: elsewhere}, true},
 		{"nor in the way of the law", Exception{Path: elsewhere, Law: L5}, true},
@@ -28,8 +28,8 @@ func TestUnneededExceptionIsNoted(t *testing.T) {
 		if err != nil || !report.OK() || len(report.Incomplete) > 0 {
 			t.Fatalf("%s: %v\n%s", tt.reason, err, text(report))
 		}
-		if told := strings.Contains(report.Texts(report.Notes), "was not needed"); told != tt.told {
-			t.Errorf("%s: told %v:\n%s", tt.reason, told, text(report))
+		if noted := strings.Contains(report.Texts(report.Notes), "was not needed"); noted != tt.noted {
+			t.Errorf("%s: noted %v:\n%s", tt.reason, noted, text(report))
 		}
 	}
 }

@@ -12,21 +12,21 @@ import (
 // A run reports its progress for each law that applies and for each object in order.
 func TestProgress(t *testing.T) {
 	c := broken(t, "P01")
-	told, last, calls := map[Law]bool{}, 0, 0
+	reported, last, calls := map[Law]bool{}, 0, 0
 	report := runCase(t, c, Options{Objects: 3, Progress: func(s Step) {
-		told[s.Law] = true
+		reported[s.Law] = true
 		if s.Kind != "v1 Pod" || s.Objects != 3 || s.Object < last || s.Object > 3 || s.Calls < calls {
 			t.Errorf("%+v after object %d and %d calls", s, last, calls)
 		}
 		last, calls = s.Object, s.Calls
 	}})
 	for _, l := range report.Laws {
-		if l.Cases > 0 && !told[l.Law] {
-			t.Errorf("%s has %d cases, of which nothing is told", l.Law, l.Cases)
+		if l.Cases > 0 && !reported[l.Law] {
+			t.Errorf("%s has %d cases, but its progress was not reported", l.Law, l.Cases)
 		}
 	}
 	if last != 3 {
-		t.Errorf("the last object told of is %d", last)
+		t.Errorf("the last reported object is %d", last)
 	}
 }
 

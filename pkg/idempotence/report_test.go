@@ -26,8 +26,8 @@ var escapes = regexp.MustCompile("\x1b\\[[0-9]*m")
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// told maps the name of each report in testdata/report to its pattern.
-var told = map[string]string{
+// reportPatterns maps the name of each report in testdata/report to its pattern.
+var reportPatterns = map[string]string{
 	"grows":   "P01 blind append of a sidecar",
 	"late":    "P10 early return when its volume exists",
 	"part":    "P11 the user mounts that path from another volume",
@@ -40,9 +40,9 @@ var told = map[string]string{
 func replayed(t *testing.T, name string) *Report {
 	t.Helper()
 	patterns := corpus.Patterns()
-	i := slices.IndexFunc(patterns, func(c corpus.Case) bool { return c.Name == told[name] })
+	i := slices.IndexFunc(patterns, func(c corpus.Case) bool { return c.Name == reportPatterns[name] })
 	if i < 0 {
-		t.Fatalf("there is no pattern %q", told[name])
+		t.Fatalf("there is no pattern %q", reportPatterns[name])
 	}
 	report := runCase(t, patterns[i], Options{Objects: 12, Replay: filepath.Join("testdata", "report", name+".json")})
 	report.Checks, report.Calls = 0, 0 // the number of calls is not tested here
@@ -67,7 +67,7 @@ func golden(t *testing.T, file string, got []byte) {
 }
 
 func TestTextReports(t *testing.T) {
-	for name := range told {
+	for name := range reportPatterns {
 		t.Run(name, func(t *testing.T) {
 			golden(t, name+".txt", []byte(text(replayed(t, name))))
 		})
@@ -170,7 +170,7 @@ func TestProblemPaths(t *testing.T) {
 	}
 }
 
-// A law that does not apply or was excluded is not listed as untried.
+// The report does not list a law as untried if the law does not apply or is excluded.
 func TestPassesReportsWhatIsUnknown(t *testing.T) {
 	result := func(law Law, verdict Verdict, code ReasonCode) LawResult {
 		l := LawResult{Law: law, Kind: "v1 Pod", Verdict: verdict}

@@ -19,7 +19,7 @@ func pair(t *testing.T, name string) (c corpus.Case, rival func() http.Handler) 
 	return c, c.Rivals[0]
 }
 
-// Each of several rivals with the same name is checked.
+// If several rivals have the same name, each of them is checked.
 func TestRivalsWithEqualNames(t *testing.T) {
 	c, rival := pair(t, "M29 records the registry of the first call")
 	harmless := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { rival().ServeHTTP(w, r) })
@@ -38,7 +38,7 @@ func TestRivalsWithEqualNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !finds(report, c) {
-			t.Errorf("the rival is not seen:\n%s", text(report))
+			t.Errorf("no finding names the rival:\n%s", text(report))
 		}
 	}
 }
@@ -62,6 +62,6 @@ func TestWebhooksOfASubjectAreRivals(t *testing.T) {
 		t.Fatal(err)
 	}
 	if slices.ContainsFunc(report.Findings, func(v *Violation) bool { return v.Case.Rival == name }) {
-		t.Errorf("the exception for the pair is not heeded:\n%s", text(report))
+		t.Errorf("the exception for the pair has no effect:\n%s", text(report))
 	}
 }

@@ -29,7 +29,7 @@ func TestSettingsAreLegal(t *testing.T) {
 		for _, e := range list {
 			var ok bool
 			if set, ok = e.Apply(set); !ok {
-				t.Errorf("%v cannot be made", e)
+				t.Errorf("%v cannot be applied", e)
 			}
 		}
 		o, err := k.Object(set)
@@ -42,7 +42,7 @@ func TestSettingsAreLegal(t *testing.T) {
 		}
 		for _, e := range list {
 			if got, ok := tree.Get(o.Doc, e.Path); e.What == edits.Put && (!ok || got == nil) && tree.Size(e.Value) > 1 {
-				t.Errorf("%v is no field that the API server knows", e)
+				t.Errorf("%v: the API server does not know the field", e)
 			}
 		}
 		n++
@@ -69,7 +69,7 @@ func TestSettingsOfKindsAreKnown(t *testing.T) {
 		}
 		gvk, ok := kinds[name]
 		if !ok {
-			t.Errorf("%s is no kind", name)
+			t.Errorf("%s is not a kind", name)
 			continue
 		}
 		k := objects.KindOf(gvk)
@@ -105,7 +105,7 @@ func TestSettingsReplaceNoValue(t *testing.T) {
 	for _, list := range edits.NewSettings(doc) {
 		for _, e := range list {
 			if e.What == edits.Put && tree.Has(doc, e.Path) {
-				t.Errorf("%v replaces what is there", e)
+				t.Errorf("%v replaces an existing value", e)
 			}
 		}
 	}

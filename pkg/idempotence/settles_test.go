@@ -9,7 +9,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 )
 
-// The finding names the webhooks that never settle and shows their changes.
+// The finding names the webhooks that change the object forever, and shows their changes.
 func TestFindingNamesTheWebhookThatNeverSettles(t *testing.T) {
 	named := func(name string, edit func(*admissionv1.AdmissionRequest, document)) Subject {
 		s := editing("", "v1", "configmaps", onCreate, edit)

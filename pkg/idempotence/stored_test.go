@@ -22,8 +22,8 @@ import (
 
 const everything = admissionregistrationv1.OperationAll
 
-// seen returns a webhook that marks objects and passes its requests to look. The first message that look returns fails
-// the test.
+// seen returns a webhook that marks objects. It passes each request to look, and fails the test with the first message
+// that look returns.
 func seen(t *testing.T, group, resource string, look func(r *admissionv1.AdmissionRequest, object, old document) string) Subject {
 	t.Helper()
 	var complaints []string
@@ -59,7 +59,7 @@ func TestStoredObjectHasSystemFields(t *testing.T) {
 			}
 			return isStored(r, old)
 		}
-		return "another operation"
+		return "the request has the wrong operation"
 	})
 	report, err := Run(t.Context(), subject, Options{Samples: []runtime.Object{pod}, Objects: 6})
 	if err != nil {
@@ -81,9 +81,9 @@ func isNew(r *admissionv1.AdmissionRequest, object, old document) string {
 	case old != nil:
 		return "there is an old object"
 	case r.Name != name:
-		return "the name of the request is another one"
+		return "the request has the wrong name"
 	case meta["namespace"] != nil && meta["namespace"] != r.Namespace:
-		return "the namespace of the request is another one"
+		return "the request has the wrong namespace"
 	}
 	return ""
 }
@@ -206,12 +206,12 @@ func TestNamespaceSelector(t *testing.T) {
 	subject := editing("", "v1", "configmaps", onBoth, marked)
 	scoped(admissionregistrationv1.ClusterScope)(&subject.webhooks[0].MutatingWebhook)
 	if _, err := Run(t.Context(), subject, Options{}); err == nil {
-		t.Error("a rule for what is in no namespace has the webhook called for ConfigMaps")
+		t.Error("a rule with the scope Cluster matches ConfigMaps")
 	}
 	subject = editing("", "v1", "configmaps", onBoth, marked)
 	selects(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Of"}}})(&subject.webhooks[0].MutatingWebhook)
 	if _, err := Run(t.Context(), subject, Options{}); err == nil {
-		t.Error("a selector that is none is accepted")
+		t.Error("an invalid selector is accepted")
 	}
 }
 

@@ -26,12 +26,12 @@ func Handler(registration admissionregistrationv1.MutatingWebhook, newHandler fu
 	}}}
 }
 
-// URL returns a subject that a server provides. Several URLs are replicas of one webhook, which must agree (L3). client must trust
-// the server's certificate. With a nil client this machine must trust it, and no proxy is used. Redirects are followed
-// as the API server does.
+// URL returns a subject for a webhook behind a URL. Several URLs are replicas of one webhook, which must agree (L3).
+// client must trust the server's certificate. With a nil client this machine must trust it, and no proxy is used.
+// Redirects are followed as the API server does.
 //
-// If the server cannot be reached at the start, [Run] fails. If it becomes unreachable later, the report is incomplete. Neither fails a
-// law. A call whose connection breaks is repeated once.
+// If the server cannot be reached at the start, [Run] fails. If it becomes unreachable later, the report is incomplete.
+// Neither fails a law. A call whose connection breaks is repeated once.
 func URL(registration admissionregistrationv1.MutatingWebhook, client *http.Client, urls ...string) Subject {
 	if client == nil {
 		client = session.DefaultClient()
@@ -39,8 +39,8 @@ func URL(registration admissionregistrationv1.MutatingWebhook, client *http.Clie
 	return Subject{[]*session.Webhook{{MutatingWebhook: registration, Client: client, URLs: urls}}}
 }
 
-// Together returns a subject of several webhooks that serve one cluster, in this order. The whole set must be safe to call again, and
-// each webhook is a rival of the others.
+// Together returns a subject of several webhooks that serve one cluster, in this order. All of them together must be
+// safe to call again, and each webhook is a rival of the others.
 func Together(subjects ...Subject) Subject {
 	var all Subject
 	for _, s := range subjects {
@@ -71,8 +71,8 @@ func (s Subject) names() (names []string) {
 	return names
 }
 
-// subresourcesOnly returns the resources of the rules if all are subresources. The harness generates no objects for
-// those.
+// subresourcesOnly returns the resources of the rules if all of them are subresources, for which the harness generates
+// no objects. Otherwise it returns nil.
 func (s Subject) subresourcesOnly() (names []string) {
 	for _, w := range s.webhooks {
 		for _, rule := range w.Rules {

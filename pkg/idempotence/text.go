@@ -209,5 +209,5 @@ const longestValue = 240
 // width is the line width of running text.
 const width = 80
 
-// hanging writes a text after head in wrapped lines, indented by the width of head. Only head may have colours.
+// hanging writes head and then the text in wrapped lines, indented by the width of head. Only head may contain colours.
 func (p *printer) hanging(head, text string) { p.printf("%s", textutil.Wrap(head, text, width)) }

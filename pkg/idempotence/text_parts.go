@@ -74,7 +74,7 @@ func (p *printer) side(colour, sign, path string, raw []byte) {
 	})
 }
 
-// marks maps each verdict to its word in the table of laws.
+// marks has the words and colours for the verdicts in the table of laws.
 var marks = map[Verdict]struct{ text, colour string }{
 	Passes:        {"passes", green},
 	Fails:         {"fails", red},
@@ -101,7 +101,7 @@ func (p *printer) laws(r *Report) {
 	}
 }
 
-// linesOf returns the laws of a kind with a verdict, grouped by reason.
+// linesOf returns the laws of a kind that have the verdict. Laws with the same reason share a line.
 func (r *Report) linesOf(kind string, verdict Verdict) (lines []string) {
 	var reasons []string
 	laws := map[string]string{}
@@ -148,16 +148,17 @@ func (p *printer) replays(r *Report) {
 	}
 }
 
-// A beginning is a law that must be fixed before the following ones, with the reason.
-type beginning struct {
+// A priority is a law that must be fixed before the following ones, and why.
+type priority struct {
 	law  Law
 	mode FailureMode // empty means any
 	why  string
 }
 
-// beginnings lists first the laws about missing, changing and unusable responses, then L1, then the rest.
-var beginnings = func() []beginning {
-	all := []beginning{
+// priorities lists the laws in the order in which to fix them: first those about missing, varying and unusable
+// responses, then L1, then the rest.
+var priorities = func() []priority {
+	all := []priority{
 		{L2, FailureServerError, "without a response, the other laws cannot be checked"},
 		{L3, "", "while results vary, most other laws cannot be checked"},
 		{L8, "", "while a response cannot be read, the other laws fail too"},
@@ -165,7 +166,7 @@ var beginnings = func() []beginning {
 		{L1, "", "the other laws are about more than a second call"},
 	}
 	for _, law := range Laws {
-		all = append(all, beginning{law, "", "the other laws demand more"})
+		all = append(all, priority{law, "", "the other laws demand more"})
 	}
 	return all
 }()
@@ -180,7 +181,7 @@ func (p *printer) whereToBegin(r *Report) {
 	if len(broken) < 2 {
 		return
 	}
-	for _, b := range beginnings {
+	for _, b := range priorities {
 		if slices.ContainsFunc(r.Findings, func(v *Violation) bool {
 			return v.Law == b.law && (b.mode == "" || v.FailureMode == b.mode) && v.Verdict != Advice
 		}) {
@@ -191,7 +192,7 @@ func (p *printer) whereToBegin(r *Report) {
 	}
 }
 
-// passes writes that all laws pass, and which of them were checked only in part.
+// passes writes that all laws pass, and which laws were checked only in part.
 func (p *printer) passes(r *Report) {
 	if !r.OK() || len(r.Incomplete) > 0 || r.ReplayOf != "" {
 		return

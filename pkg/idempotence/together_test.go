@@ -11,7 +11,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 )
 
-// annotating returns a webhook that ensures one annotation of Pods.
+// annotating returns a webhook that adds one annotation to Pods, if it is missing.
 func annotating(name string) Subject {
 	s := editing("", "v1", "pods", onCreate, func(_ *admissionv1.AdmissionRequest, doc document) {
 		meta := doc["metadata"].(document)
@@ -36,7 +36,7 @@ func TestTogetherPassesAllLaws(t *testing.T) {
 	}
 }
 
-// A dry run is rejected where one of the webhooks has side effects, whatever the others declare.
+// The API server rejects a dry run if one of the webhooks has side effects, whatever the others declare.
 func TestDryRunIsRejectedForSideEffects(t *testing.T) {
 	for _, tt := range []struct {
 		name    string

@@ -91,7 +91,7 @@ func TestUIDsAreNotReported(t *testing.T) {
 	}
 }
 
-// counter returns a value that grows each time a webhook sees its own result.
+// counter returns a value that grows when the webhook gets its own result.
 func counter(doc document) string {
 	data, _ := doc["data"].(document)
 	n, _ := data["n"].(string)

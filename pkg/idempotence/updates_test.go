@@ -17,7 +17,7 @@ import (
 
 type change = func(*admissionv1.AdmissionRequest, document)
 
-// on returns a change that is made for one operation only.
+// on returns a change that is made only for one operation.
 func on(operation admissionv1.Operation, edit change) change {
 	return func(r *admissionv1.AdmissionRequest, doc document) {
 		if r.Operation == operation {
@@ -32,7 +32,7 @@ func firstContainer(doc document) document {
 	return podSpecOf(doc)["containers"].([]any)[0].(document)
 }
 
-// ensured returns a change that adds a text to a list that lacks it.
+// ensured returns a change that appends a text to a list, if the list lacks it.
 func ensured(text any, path ...string) change {
 	return func(_ *admissionv1.AdmissionRequest, doc document) {
 		list, in := path[len(path)-1], at(doc, path[:len(path)-1]...)
@@ -98,7 +98,7 @@ func wants(t *testing.T, report *Report, law Law) {
 	}
 }
 
-// Applying a manifest sets its own values, not the defaults, and replaces lists without keys.
+// An apply sets the values in the manifest, not the defaults. It replaces lists without keys.
 func TestManifestAgain(t *testing.T) {
 	args := func(_ *admissionv1.AdmissionRequest, doc document) {
 		c := firstContainer(doc)

@@ -62,7 +62,7 @@ func addReason(list []Reason, reason Reason) []Reason {
 	return append(list, reason)
 }
 
-// A verdicts value decides whether the laws pass for one kind.
+// verdicts decides for each law whether it passes for one kind.
 type verdicts struct {
 	tally   *explore.Tally
 	impure  bool // equal requests had different results
@@ -118,7 +118,7 @@ func (d *verdicts) exempt(law Law) *Reason {
 	return nil
 }
 
-// nothingFor returns why a law has no cases although the webhook changes objects.
+// nothingFor has the reasons why laws have no cases although the webhook changes objects.
 var nothingFor = map[Law]ReasonCode{
 	L4a: ReasonNothingToEdit,
 	L4b: ReasonNothingToAdd,

@@ -28,7 +28,7 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// only returns a change that marks ConfigMaps with a key.
+// only returns a change that marks those ConfigMaps that have the key.
 func only(key string) func(*admissionv1.AdmissionRequest, document) {
 	return func(r *admissionv1.AdmissionRequest, doc document) {
 		if data, _ := doc["data"].(document); data[key] != nil {
@@ -55,7 +55,7 @@ func verdictOf(t *testing.T, r *Report, law Law) LawResult {
 	return LawResult{}
 }
 
-// Check fails for a webhook that changes nothing, because that proves nothing.
+// Check fails for a webhook that changes nothing, because the run then proves nothing.
 func TestCheckFailsIfNothingIsChanged(t *testing.T) {
 	asleep := editing("", "v1", "configmaps", onCreate, only("switched-on"))
 	for _, tt := range []struct {
@@ -92,7 +92,7 @@ func TestAllowInconclusiveIsChecked(t *testing.T) {
 	}
 }
 
-// The webhook must change objects of each kind that it is called for.
+// The webhook must change objects of each kind for which it is called.
 func TestEachKindMustBeChanged(t *testing.T) {
 	subject := editing("", "v1", "*", onCreate, func(r *admissionv1.AdmissionRequest, doc document) {
 		if r.Kind.Kind == "ConfigMap" {
@@ -174,7 +174,7 @@ func TestDeniedCasesAreUndecided(t *testing.T) {
 		}
 	}
 	if got := verdictOf(t, report, L3); got.Cases == 0 {
-		t.Errorf("that it denies alike is not counted: %+v", got)
+		t.Errorf("equal denials are not counted: %+v", got)
 	}
 }
 
@@ -205,7 +205,7 @@ func TestRunsEndAfterTheirBudget(t *testing.T) {
 	}
 }
 
-// Laws that need no fresh instance do not create one.
+// Laws that need no fresh instance share one.
 func TestInstancesAreCreatedOnlyIfNeeded(t *testing.T) {
 	inner := editing("", "v1", "configmaps", onCreate, marked).webhooks[0]
 	made := 0
@@ -217,7 +217,7 @@ func TestInstancesAreCreatedOnlyIfNeeded(t *testing.T) {
 	}
 }
 
-// The state of an instance causes no finding in laws that share instances.
+// Laws that share an instance report no finding that its state causes.
 func TestFindingsAppearOnFreshInstances(t *testing.T) {
 	inner := editing("", "v1", "configmaps", onCreate, marked).webhooks[0]
 	report, err := Run(t.Context(), Handler(inner.MutatingWebhook, func() http.Handler {
@@ -253,7 +253,7 @@ func TestUncheckedStoredCaseIsIncomplete(t *testing.T) {
 	const todo = `this run has no rival webhook "of-yesterday.example.com": add it to Options.Rivals, or delete the file`
 	report := runCase(t, c, Options{Objects: 2, Store: filepath.Dir(dir), Without: []Law{L12}})
 	if strings.Contains(report.Texts(report.Incomplete), todo) {
-		t.Errorf("without the law it does not matter: %s", report.Incomplete)
+		t.Errorf("the law is excluded, but incomplete: %s", report.Incomplete)
 	}
 	report = runCase(t, quiet(c), Options{Objects: 2, Store: filepath.Dir(dir)})
 	if !strings.Contains(report.Texts(report.Incomplete), todo) {
@@ -261,7 +261,7 @@ func TestUncheckedStoredCaseIsIncomplete(t *testing.T) {
 	}
 	report = runCase(t, quiet(c), Options{Objects: 2, Store: filepath.Dir(dir), AllowInconclusive: []Allowance{{Reason: "we know", Laws: []Law{L12}}}})
 	if len(report.Incomplete) > 0 {
-		t.Errorf("it is allowed, but incomplete: %v", report.Incomplete)
+		t.Errorf("the law may be inconclusive, but incomplete: %v", report.Incomplete)
 	}
 }
 
@@ -295,7 +295,8 @@ func TestOutdatedStoredCaseIsANote(t *testing.T) {
 	}
 }
 
-// A webhook that fails only for a container that was added after its first call breaks L4b in the failure mode of a server error.
+// A webhook that fails only for a container which was added after its first call breaks L4b. The failure mode is a
+// server error.
 func TestFailureAfterALateAddition(t *testing.T) {
 	remembering := func(_ *admissionv1.AdmissionRequest, doc document) {
 		containers, _ := at(doc, "spec")["containers"].([]any)

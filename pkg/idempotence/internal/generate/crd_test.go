@@ -94,7 +94,7 @@ func TestCustomResourcesHaveEveryMember(t *testing.T) {
 		}
 	})
 	if len(missing) > 0 {
-		t.Errorf("never there: %q", missing)
+		t.Errorf("in no object: %q", missing)
 	}
 }
 

@@ -9,8 +9,8 @@
 //		g := &generate.Generator{Schema: generate.ForType(reflect.TypeFor[corev1.Pod]()), Namespace: "default"}
 //		pod, traits := g.Object(r, sample)
 //
-//	  - [Generator.Object] adds random traits to a sample, or to a minimal valid object. It changes
-//	    nothing that the sample has. The name of a trait says which property the object has.
+//	  - [Generator.Object] adds random traits to a sample, or to a minimal valid object. A trait is
+//	    a property of an object, and its name says which. Object changes nothing that the sample has.
 //	    [Generator.Without] disables traits.
 //	  - [Generator.Places] returns the lists and maps that another party could add to, and [Generator.Addition]
 //	    returns a value for one of them.

@@ -88,7 +88,7 @@ func appendOdd(dst []byte, v any) []byte {
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		panic(fmt.Sprintf("a JSON document that does not encode: %v", err))
+		panic(fmt.Sprintf("cannot encode a JSON document: %v", err))
 	}
 	return append(dst, bytes.TrimRight(out.Bytes(), "\n")...)
 }
