@@ -94,7 +94,7 @@ endif
 unit-plain: ## Run the other unit tests
 ifeq ($(PKG),)
 	@$(if $(plain_packages),$(with_apiserver) $(GO) test -timeout 30m $(GOTESTFLAGS) $(plain_packages))
-	@$(with_apiserver) $(GO) test $(GOTESTFLAGS) ./docs ./hack/docs # the harness runs on every lesson: ten times as long with the race detector
+	@$(with_apiserver) $(GO) test $(GOTESTFLAGS) ./docs ./hack/docs # the harness tests every example: ten times as long with the race detector
 	$(GO) test -run Alloc ./internal/encode ./pkg/review ./pkg/webhook ./pkg/metrics # the race detector allocates too
 endif
 

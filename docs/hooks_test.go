@@ -22,7 +22,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// mutators are the mutating hooks that the pages show.
+// mutators are the mutating hooks that the pages show, each with a subject that tests it.
 var mutators = []struct {
 	page    string
 	subject idempotence.Subject

@@ -24,16 +24,16 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A lesson has the wrong and the right code that idempotence.md shows for a law. The harness must
-// report the law for the wrong code, and nothing for the right code.
-type lesson struct {
+// A lawExample is a pair of handlers that idempotence.md shows for a law. The harness must report the law for the
+// handler bad, and nothing for the handler good.
+type lawExample struct {
 	law       idempotence.Law
 	bad, good handler
 }
 
 type handler = func(context.Context, *webhook.Request[corev1.Pod]) error
 
-var lessons = []lesson{
+var lawExamples = []lawExample{
 	{idempotence.L1, func(_ context.Context, req *webhook.Request[corev1.Pod]) error {
 		req.Object.Spec.Containers = append(req.Object.Spec.Containers, agent)
 		return nil
@@ -155,7 +155,7 @@ var lessons = []lesson{
 	}},
 }
 
-// ensureAgent adds the container agent if the Pod has none.
+// ensureAgent adds the container agent if the Pod has no container of that name.
 func ensureAgent(_ context.Context, req *webhook.Request[corev1.Pod]) error {
 	if !hasContainer(req.Object, agent.Name) {
 		req.Object.Spec.Containers = append(req.Object.Spec.Containers, agent)
@@ -223,8 +223,8 @@ func hasVolume(pod *corev1.Pod, name string) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == name })
 }
 
-func TestLessons(t *testing.T) {
-	for _, l := range lessons {
+func TestLawExamples(t *testing.T) {
+	for _, l := range lawExamples {
 		t.Run(string(l.law), func(t *testing.T) {
 			laws := l.lawsOf(t, l.bad)
 			t.Logf("the wrong code breaks %v", laws)
@@ -238,7 +238,7 @@ func TestLessons(t *testing.T) {
 	}
 }
 
-func (l lesson) lawsOf(t *testing.T, h handler) (laws []idempotence.Law) {
+func (l lawExample) lawsOf(t *testing.T, h handler) (laws []idempotence.Law) {
 	t.Helper()
 	report, err := idempotence.Run(t.Context(), l.subject(h),
 		idempotence.Options{Objects: 3, Budget: 10 * time.Minute, Observe: func() any { return recorded }})
@@ -253,8 +253,8 @@ func (l lesson) lawsOf(t *testing.T, h handler) (laws []idempotence.Law) {
 	return laws
 }
 
-// subject returns a webhook for Pods. Only L6 also registers it for UPDATE.
-func (l lesson) subject(h handler) idempotence.Subject {
+// subject returns a webhook for new Pods. For L6 it is also called for updates.
+func (l lawExample) subject(h handler) idempotence.Subject {
 	reg := registration
 	if l.law == idempotence.L6 {
 		reg.Rules = webhook.Rules(webhook.OnWrite("", "v1", "pods"))
@@ -262,12 +262,12 @@ func (l lesson) subject(h handler) idempotence.Subject {
 	return idempotence.Handler(reg, func() http.Handler { return webhook.Mutating(reg, h) })
 }
 
-// TestPagesShowRealReports compares the reports on two pages with the output of the harness. A line
-// "..." stands for omitted lines.
+// TestPagesShowRealReports requires that the reports on two pages are output of the harness. A line "..." stands for
+// omitted lines.
 func TestPagesShowRealReports(t *testing.T) {
-	late := slices.IndexFunc(lessons, func(l lesson) bool { return l.law == idempotence.L4b })
+	late := slices.IndexFunc(lawExamples, func(l lawExample) bool { return l.law == idempotence.L4b })
 	for page, subject := range map[string]idempotence.Subject{
-		"idempotence.md": lessons[late].subject(lessons[late].bad),
+		"idempotence.md": lawExamples[late].subject(lawExamples[late].bad),
 		"../README.md": idempotence.Handler(registration, func() http.Handler {
 			return admission.WithDefaulter(scheme.Scheme, careless{})
 		}),
@@ -313,7 +313,7 @@ func inOrder(lines, text string) (missing string, ok bool) {
 	return "", true
 }
 
-// careless is the defaulter in README.md.
+// careless is the defaulter that README.md shows.
 type careless struct{}
 
 func (careless) Default(_ context.Context, pod *corev1.Pod) error {
@@ -321,8 +321,9 @@ func (careless) Default(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// TestGuideShowsTheLessons requires that the code in idempotence.md is the code of the lessons.
-func TestGuideShowsTheLessons(t *testing.T) {
+// TestGuideShowsTestedCode requires that every Go block under "Fix a fault" in idempotence.md also appears in this
+// file, which tests it.
+func TestGuideShowsTestedCode(t *testing.T) {
 	source, err := os.ReadFile("laws_test.go")
 	if err != nil {
 		t.Fatal(err)
@@ -337,12 +338,12 @@ func TestGuideShowsTheLessons(t *testing.T) {
 			lines := strings.Split(strings.TrimSpace(withoutIndent(part)), "\n")
 			lines = slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(line, "//") })
 			if code := strings.Join(lines, "\n"); !strings.Contains(tested, code) {
-				t.Errorf("idempotence.md has code that laws_test.go has not:\n%s", part)
+				t.Errorf("laws_test.go does not contain this code of idempotence.md:\n%s", part)
 			}
 		}
 	}
-	if blocks < 2*len(lessons)-3 {
-		t.Errorf("idempotence.md has only %d pieces of code", blocks)
+	if blocks < 2*len(lawExamples)-3 {
+		t.Errorf("idempotence.md has only %d parts of code", blocks)
 	}
 }
 

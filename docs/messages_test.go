@@ -35,8 +35,7 @@ func TestQuotedLogLinesExist(t *testing.T) {
 	}
 }
 
-// logLines returns the log messages in the text blocks of a page, without the suffix that rate-limited
-// messages have.
+// logLines returns the log messages in the text blocks of a page. It removes the suffix of rate-limited messages.
 func logLines(page string) []string {
 	var all []string
 	for _, block := range textBlock.FindAllStringSubmatch(page, -1) {
@@ -74,7 +73,7 @@ func TestAlertsExist(t *testing.T) {
 	}
 }
 
-// sources returns the Go code of the packages, without tests.
+// sources returns the Go code of all packages in pkg, without tests.
 func sources(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder

@@ -39,7 +39,7 @@ import (
 
 const programModule = "example.com/hello"
 
-// imports are the packages that fragments may use, by name.
+// imports has the packages that fragments may use, by the name under which they use them.
 var imports = map[string]string{
 	"cmp":                     "cmp",
 	"context":                 "context",
@@ -104,20 +104,20 @@ var imports = map[string]string{
 
 func TestGoCodeCompiles(t *testing.T) {
 	fset := token.NewFileSet()
-	var all []*unit
+	var all []*snippet
 	for name, text := range pages(t) {
-		units, err := unitsOf(fset, name, text)
+		snippets, err := snippetsOf(fset, name, text)
 		if err != nil {
 			t.Error(err)
 		}
-		all = append(all, units...)
+		all = append(all, snippets...)
 	}
 	if len(all) < 20 {
 		t.Fatalf("found only %d blocks of Go code", len(all))
 	}
-	world := newWorld(t, fset, all)
+	imp := newImporter(t, fset, all)
 	for _, u := range all {
-		for _, err := range world.check(u) {
+		for _, err := range imp.check(u) {
 			t.Error(err)
 		}
 	}
@@ -125,11 +125,11 @@ func TestGoCodeCompiles(t *testing.T) {
 
 func TestMistakesAreFound(t *testing.T) {
 	fset := token.NewFileSet()
-	units, err := unitsOf(fset, "page.md", "```go\nreturn nil\n```\n")
+	snippets, err := snippetsOf(fset, "page.md", "```go\nreturn nil\n```\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	world := newWorld(t, fset, units)
+	imp := newImporter(t, fset, snippets)
 	for _, c := range []struct{ reason, code, want string }{
 		{"a valid body", "if req.Object.Name == \"\" {\n\treturn webhook.Deny(\"no\")\n}", ""},
 		{"valid declarations", "func f(pod *corev1.Pod) bool { return known(pod) }", ""},
@@ -140,12 +140,12 @@ func TestMistakesAreFound(t *testing.T) {
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			page := "# Page\n\n<!-- given\nfunc known(*corev1.Pod) bool\n-->\n```go\n" + c.code + "\n```\n"
-			units, err := unitsOf(fset, "page.md", page)
-			if len(units) == 0 && err == nil {
+			snippets, err := snippetsOf(fset, "page.md", page)
+			if len(snippets) == 0 && err == nil {
 				t.Fatal("the block was not found")
 			}
-			for _, u := range units {
-				err = errors.Join(append(world.check(u), err)...)
+			for _, u := range snippets {
+				err = errors.Join(append(imp.check(u), err)...)
 			}
 			if got := fmt.Sprint(err); c.want == "" && err != nil || !strings.Contains(got, c.want) {
 				t.Errorf("got %v, want %q", got, c.want)
@@ -154,8 +154,8 @@ func TestMistakesAreFound(t *testing.T) {
 	}
 }
 
-// A unit is one package to type-check.
-type unit struct {
+// A snippet is a package of Go code on a page. A program with several files may have several packages.
+type snippet struct {
 	path     string
 	files    []*ast.File
 	fragment bool
@@ -166,17 +166,17 @@ var (
 	fileName = regexp.MustCompile(`^// (\S+\.go)\n`)
 )
 
-func unitsOf(fset *token.FileSet, name, text string) ([]*unit, error) {
-	var units []*unit
+func snippetsOf(fset *token.FileSet, name, text string) ([]*snippet, error) {
+	var snippets []*snippet
 	var errs []error
-	program := map[string]*unit{}
+	program := map[string]*snippet{}
 	for _, at := range goBlock.FindAllStringSubmatchIndex(text, -1) {
 		code, given := text[at[4]:at[5]], ""
 		if at[2] >= 0 {
 			given = text[at[2]:at[3]]
 		}
 		line := fmt.Sprintf("//line %s:%d\n", name, 1+strings.Count(text[:at[4]], "\n"))
-		u := &unit{path: "snippet"}
+		u := &snippet{path: "snippet"}
 		var file *ast.File
 		var err error
 		switch match := fileName.FindStringSubmatch(code); {
@@ -200,12 +200,12 @@ func unitsOf(fset *token.FileSet, name, text string) ([]*unit, error) {
 			continue
 		}
 		u.files = []*ast.File{file}
-		units = append(units, u)
+		snippets = append(snippets, u)
 		if !u.fragment && u.path != "snippet" {
 			program[u.path] = u
 		}
 	}
-	return units, errors.Join(errs...)
+	return snippets, errors.Join(errs...)
 }
 
 func parseFragment(fset *token.FileSet, given, line, code string) (*ast.File, error) {
@@ -224,18 +224,18 @@ func parse(fset *token.FileSet, source string) (*ast.File, error) {
 	return parser.ParseFile(fset, "", source, parser.SkipObjectResolution)
 }
 
-// A world is an importer for the packages that the units may import.
-type world struct {
+// A snippetImporter resolves the imports of the snippets. It implements types.Importer.
+type snippetImporter struct {
 	fset  *token.FileSet
 	gc    types.Importer
 	local map[string]*types.Package
 }
 
-// newWorld loads the export data of all imports of the units.
-func newWorld(t *testing.T, fset *token.FileSet, units []*unit) *world {
+// newImporter loads the export data of all packages that the snippets import.
+func newImporter(t *testing.T, fset *token.FileSet, snippets []*snippet) *snippetImporter {
 	t.Helper()
 	wanted := map[string]bool{}
-	for _, u := range units {
+	for _, u := range snippets {
 		for _, file := range u.files {
 			for _, spec := range file.Imports {
 				wanted[strings.Trim(spec.Path.Value, `"`)] = true
@@ -261,30 +261,29 @@ func newWorld(t *testing.T, fset *token.FileSet, units []*unit) *world {
 		exports[p] = file
 	}
 	open := func(p string) (io.ReadCloser, error) { return os.Open(exports[p]) }
-	return &world{fset: fset, gc: importer.ForCompiler(fset, "gc", open), local: map[string]*types.Package{}}
+	return &snippetImporter{fset: fset, gc: importer.ForCompiler(fset, "gc", open), local: map[string]*types.Package{}}
 }
 
-// Import implements types.Importer.
-func (w *world) Import(p string) (*types.Package, error) {
-	if pkg := w.local[p]; pkg != nil {
+func (i *snippetImporter) Import(p string) (*types.Package, error) {
+	if pkg := i.local[p]; pkg != nil {
 		return pkg, nil
 	}
-	return w.gc.Import(p)
+	return i.gc.Import(p)
 }
 
-// check returns the type errors of a unit. In a fragment, unused variables and imports are allowed;
-// go/types calls them soft errors.
-func (w *world) check(u *unit) []error {
+// check returns the type errors of a snippet. In a fragment it permits unused variables and imports. go/types reports
+// these as soft errors.
+func (i *snippetImporter) check(u *snippet) []error {
 	var errs []error
-	config := types.Config{Importer: w, Error: func(err error) {
+	config := types.Config{Importer: i, Error: func(err error) {
 		var e types.Error
 		if !errors.As(err, &e) || !e.Soft || !u.fragment {
 			errs = append(errs, err)
 		}
 	}}
-	pkg, _ := config.Check(u.path, w.fset, u.files, nil)
+	pkg, _ := config.Check(u.path, i.fset, u.files, nil)
 	if strings.HasPrefix(u.path, programModule) {
-		w.local[u.path] = pkg
+		i.local[u.path] = pkg
 	}
 	return errs
 }
