@@ -23,13 +23,13 @@ import (
 // A tree is a decoded JSON document.
 type tree = map[string]any
 
-// registered returns the case with a changed registration.
+// registered returns the case with a registration that change has modified.
 func (c Case) registered(change func(w *admissionregistrationv1.MutatingWebhook)) Case {
 	change(&c.Webhook)
 	return c
 }
 
-// onlyLabelled adds an object selector for the label.
+// onlyLabelled returns a change that adds an object selector for the label.
 func onlyLabelled(key, value string) func(w *admissionregistrationv1.MutatingWebhook) {
 	return func(w *admissionregistrationv1.MutatingWebhook) {
 		w.ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
@@ -44,7 +44,7 @@ func neverReinvoked(w *admissionregistrationv1.MutatingWebhook) {
 	w.ReinvocationPolicy = ptr.To(admissionregistrationv1.NeverReinvocationPolicy)
 }
 
-// kindCase returns a case for creates and updates of any kind.
+// kindCase returns a case that is called for creates and updates of the resource.
 func kindCase(name, groupVersion, resource string, h http.Handler) Case {
 	group, version, found := strings.Cut(groupVersion, "/")
 	if !found {
@@ -180,7 +180,7 @@ func labelledPod(key, value string) *corev1.Pod {
 	return p
 }
 
-// readsV1 reports whether the request has a v1 review. The body can be read again afterwards.
+// readsV1 reports whether the body of the request is a v1 review. The body can be read again afterwards.
 func readsV1(req *http.Request) bool {
 	body, err := io.ReadAll(req.Body)
 	req.Body = io.NopCloser(bytes.NewReader(body))

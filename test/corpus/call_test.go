@@ -154,8 +154,8 @@ func twice(h http.Handler, doc object) error {
 	return invalid(one.object)
 }
 
-// invalid returns an error for an object that the API server would reject. It checks only the rules
-// that the patterns break.
+// invalid returns an error for an object that the API server would reject. It checks only those rules that a webhook of
+// the corpus can break.
 func invalid(doc object) error {
 	if doc["kind"] == "Widget" {
 		return repeated("name", objectsAt(doc, "spec", "steps"), objectsAt(doc, "spec", "stores"))
@@ -300,7 +300,7 @@ func lost(before, after any, at string) string {
 	return ""
 }
 
-// identity returns a string that is equal for two list elements which describe the same thing.
+// identity returns the identity of a list element, such as its name, as text.
 func identity(e any) string {
 	o, ok := e.(object)
 	if !ok {

@@ -29,7 +29,7 @@ import (
 
 // A Case is one webhook.
 type Case struct {
-	// Name begins with the number of the case.
+	// Name begins with the ID of the case.
 	Name string
 	// Laws are laws that the webhook breaks. It may break other laws too. Laws is empty for a correct webhook.
 	Laws []string
@@ -100,7 +100,7 @@ func (c Case) breaks(laws ...string) Case {
 	return c
 }
 
-// on returns the case with other operations in its registration.
+// on returns the case with the given operations in its registration, instead of its own.
 func (c Case) on(operations ...admissionregistrationv1.OperationType) Case {
 	c.Webhook.Rules = slices.Clone(c.Webhook.Rules)
 	for i := range c.Webhook.Rules {
@@ -154,7 +154,7 @@ func deploymentCase(name string, h http.Handler) Case {
 	}
 }
 
-// notInNames matches characters that the name of a webhook must not have.
+// notInNames matches the characters that are not allowed in the name of a webhook.
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
 func registration(name, group, resource string, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.MutatingWebhook {

@@ -73,7 +73,7 @@ func tracedSteps(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	return ops, nil
 }
 
-// A newWidget has fields that the type widget lacks.
+// The type newWidget has fields that the type widget lacks.
 type newWidget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -137,7 +137,7 @@ var secureGateway = changes(func(doc tree) {
 	spec["listeners"] = append(list, tree{"name": "https", "port": 443, "tls": tree{"mode": "Terminate"}})
 })
 
-// A gateway has only the fields that the webhook needs.
+// The type gateway has only the fields that the webhook needs.
 type gateway struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

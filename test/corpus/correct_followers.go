@@ -20,7 +20,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// C61 to C72: correct webhooks that follow later changes by others. There are broken webhooks that look much the same.
+// C61 to C72: correct webhooks that follow later changes by others. Some broken webhooks look much the same.
 
 func correctFollowers() []Case {
 	return []Case{
@@ -139,8 +139,8 @@ var spreadBySelector = changes(func(d *appsv1.Deployment) {
 	}
 })
 
-// testsFirst checks the name of a container with a test operation before it replaces a field. Both use
-// the received object, so the test always passes.
+// testsFirst tests the name of a container in its patch before it replaces a field. The test always passes, because the
+// patch is made from the received object.
 func testsFirst(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	var ops []op
 	for i, c := range objectsAt(doc, "spec", "containers") {

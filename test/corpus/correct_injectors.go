@@ -189,7 +189,7 @@ func workloadIdentity(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// attachedNetwork adds its network, if missing, to a list that other webhooks also extend.
+// attachedNetwork adds its network to a list that other webhooks also extend, unless the list has it.
 func attachedNetwork(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	const key, network = "k8s.v1.cni.cncf.io/networks", "mesh-cni"
 	annotations, _ := member[tree](doc, "metadata", "annotations")
@@ -228,8 +228,8 @@ func logShipper(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// probesThroughAgent replaces the ports of probes and stores the original ones in an annotation. It
-// skips probes that already have its port, and overwrites a stored value that it cannot decode.
+// probesThroughAgent replaces the ports of probes and stores the original ports in an annotation. It skips probes that
+// already have its port. If it cannot decode the annotation, it overwrites it.
 func probesThroughAgent(_ *review.Request, p *corev1.Pod) error {
 	const key = "agent.example.com/probed-ports"
 	var ports map[string]string

@@ -225,14 +225,15 @@ var dnsAllowed = changes(func(n *networkingv1.NetworkPolicy) {
 	}
 })
 
-// unhealthyMayGo sets unhealthyPodEvictionPolicy if it is nil.
+// unhealthyMayGo sets unhealthyPodEvictionPolicy if it is nil, so that unhealthy Pods can be evicted.
 var unhealthyMayGo = changes(func(b *policyv1.PodDisruptionBudget) {
 	if b.Spec.UnhealthyPodEvictionPolicy == nil {
 		b.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.AlwaysAllow)
 	}
 })
 
-// teamLabels sets a label of the template only if it is missing and the selector cannot use it.
+// teamLabels labels the Deployment. It also labels the template if the label is missing there and the selector cannot
+// refer to it.
 func teamLabels(r *review.Request, d *appsv1.Deployment) error {
 	const key = "example.com/team"
 	setKey(&d.Labels, key, "team-of-"+r.Namespace)

@@ -81,8 +81,7 @@ var wrapsCommand = changesContainers(func(c *corev1.Container) {
 	}
 })
 
-// enforcesFlag replaces the port in an argument. This overwrites the user's value, but with a
-// constant.
+// enforcesFlag replaces the port in an argument. It overwrites the value of the user, always with the same constant.
 var enforcesFlag = changesAppContainers(func(c *corev1.Container) {
 	for j, arg := range c.Args {
 		if strings.HasPrefix(arg, "--port=") {
@@ -255,7 +254,8 @@ func respectsContainer(_ *review.Request, p *corev1.Pod) error {
 	return sidecarIfAbsent(nil, p)
 }
 
-// pointsThere keeps an existing mount at its path and assumes that it contains a token.
+// pointsThere mounts a token unless the container has a mount at the path. It assumes that an existing mount contains a
+// token.
 var pointsThere = inOrder(ensuresVolume(token()), changesContainers(func(c *corev1.Container) {
 	_ = ensureMount(c, corev1.VolumeMount{Name: token().Name, MountPath: "/tok"}) // fails if the path is taken
 	ensureEnv(c, "TOKEN_FILE", "/tok/token")

@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// C73 to C82: correct webhooks that add, or set one value in, list elements without names.
+// C73 to C82: correct webhooks for lists whose elements have no names. They add an element, or set one value in each.
 
 func correctUnnamedElements() []Case {
 	return []Case{
@@ -102,7 +102,7 @@ var hostTimeouts = changes(func(doc tree) {
 	}
 })
 
-// A frontend has only the fields that the webhook needs.
+// The type frontend has only the fields that the webhook needs.
 type frontend struct {
 	Spec struct {
 		Hosts []struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// The widget cases repeat some of the patterns for a custom resource.
+// The widget cases repeat some of the patterns P01 to P26 for a custom resource.
 
 func customResourcePatterns() []Case {
 	return []Case{
@@ -43,7 +43,7 @@ func customResourceLookalikes() []Case {
 	}
 }
 
-// WidgetCRD returns the definition of the custom resource in some of the cases.
+// WidgetCRD returns the CustomResourceDefinition of Widget, the custom kind that the widget cases use.
 func WidgetCRD() *apiextensionsv1.CustomResourceDefinition {
 	crd := new(apiextensionsv1.CustomResourceDefinition)
 	if err := yaml.UnmarshalStrict([]byte(widgetCRD), crd); err != nil {
@@ -111,7 +111,7 @@ spec:
                           store: {type: string, minLength: 1}
 `
 
-// A widget is older than its definition: it lacks the retries and the timeout of a step.
+// The type widget is older than the definition: it lacks the retries and the timeout of a step.
 type widget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

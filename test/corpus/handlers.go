@@ -100,7 +100,7 @@ func onTemplate[T any](template func(object *T) *corev1.PodTemplateSpec, e edit)
 	}
 }
 
-// changes returns a change that cannot fail and does not depend on the request.
+// changes returns an edit from a function that cannot fail and does not depend on the request.
 func changes[T any](change func(object T)) func(r *review.Request, object T) error {
 	return func(_ *review.Request, object T) error {
 		change(object)
@@ -138,8 +138,9 @@ func inOrder(edits ...edit) edit {
 	}
 }
 
-// changesJSON returns a handler that decodes the object into a T and sends the difference between the received document,
-// or the encoding of the T if onlyOwn is set, and the encoding of the changed T.
+// changesJSON returns a handler that decodes the object into a T, changes it and encodes it again. Its patch is the
+// difference from the received document to that encoding. If onlyOwn is set, it is the difference from the encoding of
+// the unchanged T instead.
 func changesJSON[T any](change func(*T), onlyOwn bool) handler {
 	return func(r *review.Request) (patch.Patch, error) {
 		before, object := r.Object, new(T)

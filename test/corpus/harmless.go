@@ -38,8 +38,8 @@ func harmless() []Case {
 	}
 }
 
-// disablesTokenMount overwrites a field of the user. This is a policy and gives a stable result, so at
-// most advice is due.
+// disablesTokenMount overwrites a field of the user, as a policy. The result is stable, so the harness may give at most
+// advice.
 var disablesTokenMount = changes(func(p *corev1.Pod) {
 	p.Spec.AutomountServiceAccountToken = ptr.To(false)
 })

@@ -148,7 +148,7 @@ var addsMinAvailable = changes(func(b *policyv1.PodDisruptionBudget) {
 	}
 })
 
-// A countingWidget omits a retries field of 0 when it is encoded.
+// The type countingWidget loses a retries field of 0 when it is encoded.
 type countingWidget struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`
@@ -211,7 +211,7 @@ var tierSelected = changes(func(c *corev1.PersistentVolumeClaim) {
 	}
 })
 
-// A memoryWidget decodes memory as a string, but the custom resource also permits integers.
+// The type memoryWidget decodes memory as a string, but the custom resource also permits integers.
 type memoryWidget struct {
 	Metadata struct {
 		Annotations map[string]string `json:"annotations,omitempty"`

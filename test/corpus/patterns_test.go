@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// JSON of the Pods that the probes send.
+// The Pods that the probes send, as JSON.
 const (
 	plain     = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","namespace":"shop"},"spec":{"containers":[{"name":"app","image":"app:v1"}]}}`
 	rich      = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","annotations":{"team":"shop"},"labels":{}},"spec":{"futureField":{"a":1},"dnsPolicy":"ClusterFirst","schedulerName":"default-scheduler","initContainers":[{"name":"prepare","image":"prepare:v1","futureField":1}],"containers":[{"name":"app","image":"app:v1","command":["serve"],"env":[{"name":"LEVEL","value":"info"},{"name":"LEVEL","value":"debug"}],"ports":[{"containerPort":53,"protocol":"TCP"},{"containerPort":53,"protocol":"UDP"}],"resources":{"limits":{"memory":"1.5Gi"},"requests":{"cpu":"2"}},"readinessProbe":{"httpGet":{"port":8080}},"volumeMounts":[{"name":"data","mountPath":"/var/data"}]},{"name":"app-two","image":"two:v1","futureField":2}],"volumes":[{"name":"data","emptyDir":{}}],"tolerations":[{"key":"gpu","operator":"Exists","effect":"NoSchedule"},{"key":"gpu","operator":"Exists","effect":"NoExecute"}]}}`
@@ -22,7 +22,7 @@ const (
 	legacies  = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web"},"spec":{"containers":[{"name":"app","image":"app:v1"}],"volumes":[{"name":"legacy-a","emptyDir":{}},{"name":"legacy-b","emptyDir":{}},{"name":"keep","emptyDir":{}}%s]}}`
 )
 
-// A probe returns an error if the webhook has one kind of fault.
+// A probe calls the webhook of a case and returns an error if it has a certain fault.
 type probe func(c Case) error
 
 // probes maps the number of a pattern to its probes. At least one fails for each broken webhook.
@@ -186,8 +186,8 @@ func valid(c Case, doc object) error {
 	return invalid(r.object)
 }
 
-// freshly sends the same call to 20 new instances, which almost certainly shows a dependence on the
-// iteration order of a map with four entries.
+// freshly sends the same call to 20 new instances. If the result depends on the iteration order of a map with four
+// entries, two of them almost certainly differ.
 func freshly(c Case) error {
 	doc := inputs(c)[0]
 	want, err := do(c.New(), call{object: doc})

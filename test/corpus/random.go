@@ -83,7 +83,7 @@ func randomWord(r *rand.Rand) string {
 	return string(word)
 }
 
-// describe lists the names of the parts, with the name of a bug behind the part with index at.
+// describe lists the names of the parts. how is the name of the bug in the part with index at.
 func describe(parts []part, at int, how string) string {
 	var names []string
 	for i, p := range parts {
@@ -149,7 +149,7 @@ func (m *partInputs) missing(has func(c *corev1.Container) bool, change func(c *
 	})
 }
 
-// early returns a bug that skips the whole Pod if done is true for one of m.others.
+// early returns a bug that skips the whole Pod as soon as done is true for one of m.others.
 func (m *partInputs) early(done func(c *corev1.Container) bool, e edit) bug {
 	return broken("early return", func(r *review.Request, p *corev1.Pod) error {
 		if slices.ContainsFunc(m.others(p), done) {

@@ -129,7 +129,7 @@ func besideSimilarParts(c Case) error {
 	return nil
 }
 
-// usesOthers returns an error if a call adds a mount of a hostPath volume, which is always the user's.
+// usesOthers returns an error if a call mounts a hostPath volume, because these always belong to the user.
 func usesOthers(h http.Handler, doc object) error {
 	r, err := do(h, call{object: doc})
 	if err != nil || !r.allowed {

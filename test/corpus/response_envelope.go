@@ -45,7 +45,7 @@ func envelopeLookalikes() []Case {
 	}
 }
 
-// An envelope is an AdmissionReview with arbitrary fields.
+// An envelope is an AdmissionReview that may have any fields, including wrong ones.
 type envelope struct {
 	APIVersion string         `json:"apiVersion,omitempty"`
 	Kind       string         `json:"kind,omitempty"`

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Sample objects for the held-out webhooks, of kinds that the harness does not generate.
+// Sample objects of the held-out webhooks. The harness does not generate objects of these kinds.
 
 func metaOf(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: "default", Labels: map[string]string{"app": "shop"}}

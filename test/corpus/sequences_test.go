@@ -9,8 +9,8 @@ import (
 	"reflect"
 )
 
-// immutable checks that updates of a Pod that existed before the webhook keep its specification, and
-// that a second update is not patched again.
+// immutable checks updates of a Pod that existed before the webhook. The webhook must keep its specification, and must
+// not patch a second update.
 func immutable(c Case) error {
 	old := parse(plain)
 	if c.Webhook.Rules[0].Resources[0] == "deployments" {

@@ -66,7 +66,8 @@ var concatenated = changes(func(p *corev1.Pod) {
 	}
 })
 
-// tokenOnce adds its option only if the value does not have it. It denies a value from a reference.
+// tokenOnce adds its option only if the value does not have it. It denies a variable whose value comes from a
+// reference.
 func tokenOnce(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range everyContainer(p) {
 		e := findEnv(c, "OPTS")

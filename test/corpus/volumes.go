@@ -11,8 +11,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// P05, P10, P11 and P26: webhooks that give volumes wrong names, forget mounts, or mount at a path
-// that is in use.
+// P05, P10, P11 and P26: webhooks that give volumes wrong names, forget mounts, or mount at a path that is already in
+// use.
 
 func volumePatterns() []Case {
 	return []Case{

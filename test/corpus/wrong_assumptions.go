@@ -149,8 +149,8 @@ func appendsBlindly(doc map[string]any) patch.Patch {
 	return patch.Patch{add("/spec/initContainers/-", setup())}
 }
 
-// testsDefault moves Pods from the default scheduler to its own. Unless it checks the field first, its
-// test operation fails in the second call.
+// testsDefault moves Pods from the default scheduler to its own. The patch tests for the default scheduler first.
+// Unless checks is set, that test fails in the second call.
 func testsDefault(checks bool) func(doc map[string]any) patch.Patch {
 	usual := json.RawMessage(`"default-scheduler"`)
 	return func(doc map[string]any) patch.Patch {
@@ -302,7 +302,7 @@ func assumesFirstContainer(r *review.Request, p *corev1.Pod) error {
 	return movesFirst(sidecar())(r, p)
 }
 
-// firstConfigured configures only the first container. This looks as if it forgot the others.
+// firstConfigured configures only the first container, on purpose.
 func firstConfigured(_ *review.Request, p *corev1.Pod) error {
 	return firstConfiguredWith(p, "AGENT_PORT", "15000")
 }
