@@ -18,8 +18,8 @@ import (
 //	func FuzzHook(f *testing.F) { idempotence.Fuzz(f, subject, idempotence.Options{}) }
 //
 // With go test -fuzz '^FuzzHook$', Go's fuzzer looks for objects and edits that reach new code of the webhook. Without
-// -fuzz, Fuzz checks some objects in about a second. Fuzz shrinks and reports a violation as [Check] does. go test stores
-// the input and prints the line that runs it again.
+// the flag, Fuzz checks some objects in about a second. Fuzz shrinks and reports a violation as [Check] does. go test
+// stores the input and prints the line that runs it again.
 //
 // Fuzz fails if the webhook changes none of the objects: then set Options.Samples. Budget applies to one input. Fuzz
 // ignores Objects, Store and TimeGaps, and rejects Replay and APIServer.

@@ -9,8 +9,8 @@ import (
 	"github.com/admitkit/admitkit/internal/junit"
 )
 
-// WriteJUnit writes the report in JUnit's format, with a test case for each kind and law. A law that is inconclusive or does
-// not apply is skipped. Advice is in the output of its test case. An incomplete run has one more test case, which
+// WriteJUnit writes the report in JUnit's format, with a test case for each kind and law. A law that is inconclusive or
+// does not apply is skipped. Advice is in the output of its test case. An incomplete run has one more test case, which
 // fails.
 func (r *Report) WriteJUnit(w io.Writer) error {
 	suite := junit.Suite{Name: strings.Join(r.Webhooks, ", ")}

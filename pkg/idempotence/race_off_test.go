@@ -15,8 +15,8 @@ const objectsByURL, objectsOfRandom = 6, 4
 
 // shareByURL and randomInUnit are the defaults of the flags for cases behind servers and for random webhooks.
 // shareOfHeldOut is the fraction of the held-out cases, and of the cases with a custom resource whose schema is known.
-// objectsOfCase is the number of objects generated for a webhook of the corpus in this process. With ADMITKIT_CASES=all,
-// which `make nightly` sets, all cases are tested on more objects.
+// objectsOfCase is the number of objects generated for a webhook of the corpus in this process. With
+// ADMITKIT_CASES=all, which `make nightly` sets, all cases are tested on more objects.
 var shareByURL, randomInUnit, shareOfHeldOut, objectsOfCase = casesFromEnvironment()
 
 func casesFromEnvironment() (byURL, random, heldOut, objects int) {

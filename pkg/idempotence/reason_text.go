@@ -38,8 +38,8 @@ var optionHints = Hints{
 	ReasonExceptionUnused:      "check the path, and whether the webhook still makes that change",
 }
 
-// Text returns the reason with its hint. The hint comes from hints, or is the one for the author of a Go test if hints has
-// no entry for the code.
+// Text returns the reason with its hint. The hint comes from hints, or is the one for the author of a Go test if hints
+// has no entry for the code.
 func (r Reason) Text(hints Hints) string {
 	words, ok := hints[r.Code]
 	if !ok {

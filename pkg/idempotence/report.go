@@ -148,8 +148,8 @@ func (r *Report) OK() bool {
 	return !slices.ContainsFunc(r.Findings, func(v *Violation) bool { return v.Verdict != Advice })
 }
 
-// A Wording adapts the texts of a report to the program that shows it. The texts of the zero value are for authors of Go
-// tests.
+// A Wording adapts the texts of a report to the program that shows it. The texts of the zero value are for authors of
+// Go tests.
 type Wording struct {
 	// Hints replace the hints of reasons for the author of a Go test.
 	Hints Hints

@@ -16,10 +16,10 @@ import (
 // A Subject is the webhook, or several webhooks, under test. [Handler], [URL] and [Together] return one.
 type Subject struct{ webhooks []*session.Webhook }
 
-// Handler returns a subject that is served in this process. newHandler creates an instance, like a restart of the server: state
-// outside of the returned handler is shared by all instances. The harness calls newHandler thousands of times, so create
-// slow parts that keep no state of requests (a scheme, a client, templates) outside of it. The registration says when
-// the webhook is called; its clientConfig is ignored.
+// Handler returns a subject that is served in this process. newHandler creates an instance, like a restart of the
+// server: state outside of the returned handler is shared by all instances. The harness calls newHandler thousands of
+// times, so create slow parts that keep no state of requests (a scheme, a client, templates) outside of it. The
+// registration says when the webhook is called; its clientConfig is ignored.
 func Handler(registration admissionregistrationv1.MutatingWebhook, newHandler func() http.Handler) Subject {
 	return Subject{[]*session.Webhook{{
 		MutatingWebhook: registration, InProcess: true, NewHandler: newHandler,

@@ -21,8 +21,8 @@ var metaType = reflect.TypeFor[metav1.ObjectMeta]()
 // An adder generates an element for a list of m, or a name and a value for a map of m.
 type adder func(b *build, m object) (name string, value any, ok bool)
 
-// adders has an adder for each member of a built-in type that another party may add to. Kinds with containers have none:
-// package edits has additions to these.
+// adders has an adder for each member of a built-in type that another party may add to. Kinds with containers have
+// none: package edits has additions to these.
 var adders = map[memberOf]adder{
 	{metaType, "labels"}:          entryOf("labels"),
 	{metaType, "annotations"}:     entryOf("annotations"),

@@ -21,8 +21,8 @@ type Addition struct {
 	Value any
 }
 
-// Apply returns the object with the addition. An element goes to the end of its list. The result shares unchanged parts with
-// obj.
+// Apply returns the object with the addition. An element goes to the end of its list. The result shares unchanged parts
+// with obj.
 func (a Addition) Apply(obj map[string]any) (map[string]any, bool) {
 	var out any
 	var ok bool

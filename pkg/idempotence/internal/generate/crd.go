@@ -133,7 +133,8 @@ func (n *node) elements(p *apiextensionsv1.JSONSchemaProps) error {
 	case "map":
 		n.collection, n.keys = Keyed, p.XListMapKeys
 		for i := range n.elem.fields {
-			// A key with a default can be omitted. Generated elements have it, because two elements without it would be equal.
+			// A key with a default can be omitted. Generated elements have it, because two elements without it would be
+			// equal.
 			m := &n.elem.fields[i]
 			m.required = m.required || slices.Contains(n.keys, m.name)
 		}

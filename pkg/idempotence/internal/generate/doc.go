@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package generate generates the inputs of the harness: valid objects of a kind with the properties on which webhooks fail, and
-// values that another party could add to an object.
+// Package generate generates the inputs of the harness: valid objects of a kind with the properties on which webhooks
+// fail, and values that another party could add to an object.
 //
 // A [Schema] describes the documents of a kind, from a Go type ([ForType]) or from the definition of a custom resource
 // ([ForCRD]). A [Generator] generates its objects:
@@ -16,9 +16,10 @@
 //	    returns a value for one of them.
 //	  - [Schema.Keys] returns how the elements of a list are identified.
 //
-// The package has rules for Pods, the kinds with a Pod template, and some other core kinds. The API server accepts their generated
-// objects, unless it requires a ServiceAccount that does not exist. Other built-in kinds need a sample, and only their metadata
-// varies. Custom resources are filled by their schemas and validated with the API server's code.
+// The package has rules for Pods, the kinds with a Pod template, and some other core kinds. The API server accepts
+// their generated objects, unless it requires a ServiceAccount that does not exist. Other built-in kinds need a sample,
+// and only their metadata varies. Custom resources are filled by their schemas and validated with the API server's
+// code.
 //
 // Every result depends only on the source of random numbers (math/rand/v2) and the arguments.
 package generate

@@ -12,8 +12,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// lost returns a finding about values that a call has removed. A removed value of a sample, or of the webhook's own element, is only
-// advice: the webhook may be meant to remove it.
+// lost returns a finding about values that a call has removed. A removed value of a sample, or of the webhook's own
+// element, is only advice: the webhook may be meant to remove it.
 func (t *Trial) lost(c *Case, before *objects.Object, out *session.Outcome, when string) *Finding {
 	gone := slices.DeleteFunc(losses(t.differences(c.Law, before, out.After), out.After.Doc, t.Inputs.Same), func(gone tree.Change) bool {
 		return t.intended(c.Law, gone)
@@ -82,8 +82,8 @@ func stillThere(changes []tree.Change, c tree.Change, same func(list tree.Path, 
 // unions lists groups of fields of which an object has exactly one, so that setting another one replaces it.
 var unions = [][]string{{"value", "valueFrom"}, {"exec", "httpGet", "tcpSocket", "grpc", "sleep"}}
 
-// overwritten reports whether a field was removed because another field of its union was set, such as a variable's value in
-// place of a reference.
+// overwritten reports whether a field was removed because another field of its union was set, such as a variable's
+// value in place of a reference.
 func overwritten(after any, p tree.Path) bool {
 	last := p[len(p)-1]
 	for _, fields := range unions {
@@ -182,8 +182,8 @@ func isRewritten(a, b any) bool {
 	return strings.Contains(to, from) || strings.Contains(from, to) && to != "" || hasValue && strings.HasPrefix(to, flag+"=")
 }
 
-// isOwn reports whether a path leads into a part that the webhook may set: a container or volume that it adds if it is missing, or
-// a container's command, which is one value.
+// isOwn reports whether a path leads into a part that the webhook may set: a container or volume that it adds if it is
+// missing, or a container's command, which is one value.
 func (t *Trial) isOwn(before *objects.Object, p tree.Path) bool {
 	for i, step := range p {
 		if !step.Element && step.Name == "command" {

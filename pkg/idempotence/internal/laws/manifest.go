@@ -74,8 +74,8 @@ func (l updates) applied(manifest any, stored *objects.Object) (*objects.Object,
 	return o, err == nil
 }
 
-// appliesDifferently reports whether applying a manifest again changes the object even without the webhook: an apply merges
-// list elements with the same name, for example variables.
+// appliesDifferently reports whether applying a manifest again changes the object even without the webhook: an apply
+// merges list elements with the same name, for example variables.
 func (l updates) appliesDifferently(manifest any) bool {
 	plain, ok := l.Valid(manifest)
 	if !ok {

@@ -97,8 +97,8 @@ func (l partsThere) mayBeInput(c *Case, plain *session.Outcome) bool {
 	})
 }
 
-// inOneStruct reports whether the user has set another field of the struct in which a part is missing. A webhook may fill in
-// such a struct as a whole or not at all.
+// inOneStruct reports whether the user has set another field of the struct in which a part is missing. A webhook may
+// fill in such a struct as a whole or not at all.
 func (l partsThere) inOneStruct(c *Case, at tree.Path) bool {
 	parent := structOf(at)
 	if parent == nil || edits.IsNote(at) || l.Inputs.IsMap(parent) {

@@ -15,8 +15,8 @@ import (
 // pure checks L3: the same request gives the same object.
 type pure struct{ *Trial }
 
-// repeats is the number of times that a request is sent to compare the responses. Go does not shuffle small maps evenly: one
-// of the two orders of two keys appears in 88 % of the iterations.
+// repeats is the number of times that a request is sent to compare the responses. Go does not shuffle small maps
+// evenly: one of the two orders of two keys appears in 88 % of the iterations.
 const repeats = 110
 
 func (l pure) check(c *Case) *Finding {

@@ -10,9 +10,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
-// Calls to a server are slow, and several laws need the same results, F(x) and F(F(x)). A server has no fresh instances,
-// so a repeated call would reach the same process anyway. L3 checks that equal requests get equal results, so it reuses
-// nothing.
+// Calls to a server are slow, and several laws need the same results, F(x) and F(F(x)). A server has no fresh
+// instances, so a repeated call would reach the same process anyway. L3 checks that equal requests get equal results,
+// so it reuses nothing.
 
 // reusing lists the laws that reuse the responses of each other's cases.
 var reusing = []Law{L1, L2, L5, L10}

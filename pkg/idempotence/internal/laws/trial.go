@@ -37,8 +37,8 @@ type Inputs interface {
 	IsMap(p tree.Path) bool
 }
 
-// A Trial has what the checks of the laws share, for objects of one kind: it sends requests, compares results and reports
-// findings.
+// A Trial has what the checks of the laws share, for objects of one kind: it sends requests, compares results and
+// reports findings.
 type Trial struct {
 	*session.Session
 	Options

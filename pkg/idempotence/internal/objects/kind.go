@@ -150,8 +150,8 @@ func (k *Kind) UpdateProblems(o, old *Object) []string {
 	return nil
 }
 
-// Builtins returns the scheme with the types that the API server has in Go. It is built when it is first needed, because
-// it is large.
+// Builtins returns the scheme with the types that the API server has in Go. It is built when it is first needed,
+// because it is large.
 var Builtins = sync.OnceValue(func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(s); err != nil {

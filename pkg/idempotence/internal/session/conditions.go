@@ -66,8 +66,8 @@ func attributes(k *objects.Kind, q *Query) (*admission.VersionedAttributes, erro
 	return admission.NewVersionedAttributes(a, k.GroupVersionKind, admission.NewObjectInterfacesFromScheme(objects.Builtins()))
 }
 
-// unmatched is the result if a condition cannot be evaluated under failurePolicy Fail: the API server rejects the request
-// without calling the webhook. Under Ignore it skips the webhook.
+// unmatched is the result if a condition cannot be evaluated under failurePolicy Fail: the API server rejects the
+// request without calling the webhook. Under Ignore it skips the webhook.
 func unmatched(w *Webhook, err error) *Answer {
 	return &Answer{Message: fmt.Sprintf("a matchCondition of webhook %q: %v", w.Name, err)}
 }

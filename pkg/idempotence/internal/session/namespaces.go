@@ -100,8 +100,8 @@ func (n *Namespaces) labelsOf(name string) labels.Set {
 	return labels.Merge(n.wanted, labels.Set{corev1.LabelMetadataName: name})
 }
 
-// selects reports whether the namespaceSelector matches an object's namespace (predicates/namespace.Matcher). It always matches a
-// cluster-scoped object. For a Namespace, its own labels count.
+// selects reports whether the namespaceSelector matches an object's namespace (predicates/namespace.Matcher). It always
+// matches a cluster-scoped object. For a Namespace, its own labels count.
 func (n *Namespaces) selects(w *Webhook, k *objects.Kind, q *Query) bool {
 	selector, ok := n.selectors[w]
 	if !ok { // a rival

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A webhook may remember the uid of a request forever. So no uid may appear twice, in this process or in others that call the
-// same server.
+// A webhook may remember the uid of a request forever. So no uid may appear twice, in this process or in others that
+// call the same server.
 var (
 	lastUID atomic.Uint64
 	// UIDPrefix begins each uid of this process.

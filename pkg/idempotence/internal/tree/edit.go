@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Put returns the document with a value at a path. It creates missing parents and appends a missing element to its list.
-// It returns false if the path leads through a value that is neither object nor list, or into a missing element.
+// Put returns the document with a value at a path. It creates missing parents and appends a missing element to its
+// list. It returns false if the path leads through a value that is neither object nor list, or into a missing element.
 func Put(doc any, p Path, value any) (any, bool) { return edit(doc, nil, p, &value) }
 
 // Remove returns the document without the value at a path, or false if there is no value.

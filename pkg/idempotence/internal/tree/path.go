@@ -128,8 +128,8 @@ func At(doc any, pointer string) Path {
 
 var unescape = strings.NewReplacer("~1", "/", "~0", "~")
 
-// knownKeys are the fields that identify the elements of a list, by the name of the list. They are the merge keys of the
-// core types (patchMergeKey, listMapKey) other than the name.
+// knownKeys are the fields that identify the elements of a list, by the name of the list. They are the merge keys of
+// the core types (patchMergeKey, listMapKey) other than the name.
 var knownKeys = map[string][]string{
 	"volumeMounts": {"mountPath"}, "volumeDevices": {"devicePath"}, "hostAliases": {"ip"}, "ownerReferences": {"uid"},
 	"ports": {"containerPort", "port", "protocol"}, "topologySpreadConstraints": {"topologyKey", "whenUnsatisfiable"},
@@ -140,8 +140,8 @@ var knownKeys = map[string][]string{
 // key.
 var usualValues = map[string]string{"protocol": "TCP", "whenUnsatisfiable": "DoNotSchedule"}
 
-// Identity returns what identifies an element of the list at a path: the values of its keys, else its name, else the whole
-// element.
+// Identity returns what identifies an element of the list at a path: the values of its keys, else its name, else the
+// whole element.
 func Identity(list Path, element any) string {
 	object, ok := element.(map[string]any)
 	if !ok {

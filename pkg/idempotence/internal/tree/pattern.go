@@ -7,8 +7,8 @@ import (
 )
 
 // Matches reports whether the pattern matches the path or one of its parents. A pattern has the form of a path. [*]
-// matches any element or member. In the key of an element, * matches any text: spec.volumes[name=creds-*]. A pattern may
-// skip elements: spec.containers.image matches the image of each container.
+// matches any element or member. In the key of an element, * matches any text: spec.volumes[name=creds-*]. A pattern
+// may skip elements: spec.containers.image matches the image of each container.
 func (p Path) Matches(pattern string) bool { return matchSteps(p, parsePattern(pattern)) }
 
 // LeadsTo reports whether the pattern may match a value inside of the value at p.
