@@ -28,7 +28,8 @@ import (
 type exchange struct {
 	hook     *Hook
 	ctx      callcontext.Context
-	timeout  time.Duration // parameter of the API server, 0 if it sent none
+	timeout  time.Duration   // parameter of the API server, 0 if it sent none
+	wire     *review.Request // being decoded; only while the request is read
 	docs     documents
 	groups   [4]string // memory for UserInfo.Groups
 	client   clientConn

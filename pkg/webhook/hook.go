@@ -30,12 +30,15 @@ type Hook struct {
 	kinds    []metav1.GroupVersionKind // that the hook accepts; any kind if empty
 	newCall  func() call
 	raw      bool  // the handler takes bytes
+	perKind  bool  // each kind has a handler of its own
 	maxBytes int64 // see WithMaxBodyBytes
 	log      callcontext.HookLog
 	errs     hookErrors
 
 	host      *host // nil outside of a Server
 	observers []Observer
+
+	admitDeleting bool // see WithDeletingAdmitted
 
 	unknown      UnknownFieldsPolicy
 	unknownCalls *atomic.Uint64 // shared with copies
@@ -79,10 +82,8 @@ func Validating[T any](reg admissionregistrationv1.ValidatingWebhook, validate f
 }
 
 func typedHook[T any](reg *registration.Registration, handler func(context.Context, *Request[T]) error) *Hook {
-	sideEffects := reg.DeclaresSideEffects()
-	return newHook[T](reg, handler != nil, func() call {
-		return &typedCall[T]{handler: handler, sideEffects: sideEffects, mutating: reg.Mutating}
-	})
+	typed := typedHandler[T]{handle: handler, sideEffects: reg.DeclaresSideEffects(), mutating: reg.Mutating}
+	return newHook[T](reg, handler != nil, func() call { return &typedCall[T]{typed: typedObject[T]{typedHandler: typed}} })
 }
 
 // MutatingRaw returns a hook whose handler gets the documents as bytes and returns its own patch for
@@ -113,7 +114,7 @@ func newHook[T any](reg *registration.Registration, hasHandler bool, newCall fun
 		noHandler = fmt.Errorf("webhook %s has no handler", reg.Name)
 	}
 	h := &Hook{
-		reg: reg, kinds: registration.KindsOf[T](), newCall: newCall, unknownCalls: new(atomic.Uint64), log: callcontext.HookLog{Name: reg.Name},
+		reg: reg, kinds: registration.KindsOf[T](), newCall: newCall, unknownCalls: newCounter(), log: callcontext.HookLog{Name: reg.Name},
 		errs: hookErrors{
 			handler:      errors.Join(registration.CheckType[T](reg.Name), noHandler),
 			unknownKind:  registration.CheckKindKnown[T](reg.Name),
@@ -123,6 +124,8 @@ func newHook[T any](reg *registration.Registration, hasHandler bool, newCall fun
 	h.checkFields()
 	return h.checked()
 }
+
+func newCounter() *atomic.Uint64 { return new(atomic.Uint64) }
 
 // checkFields checks the fields of a new or changed registration.
 func (h *Hook) checkFields() {
@@ -174,6 +177,10 @@ func (h *Hook) Check() error { return h.errs.all }
 // WithKinds. WithKinds also restricts a projection, which otherwise gets every kind.
 func (h *Hook) WithKinds(kinds ...metav1.GroupVersionKind) *Hook {
 	c := *h
+	if h.perKind {
+		c.errs.handler = errors.Join(h.errs.handler, fmt.Errorf("webhook %s has a handler for each kind; name kinds with KindHandler.WithKinds instead of Hook.WithKinds", h.Name()))
+		return c.checked()
+	}
 	c.kinds, c.errs.ruleMismatch = slices.Clone(kinds), nil
 	return c.checked()
 }

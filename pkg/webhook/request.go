@@ -36,6 +36,7 @@ type Request[T any] struct {
 	decision    review.Decision
 	sideEffects bool
 	timeout     time.Duration // 0 if the API server sent none
+	view        *view         // nil if T holds the whole object
 	old         *T
 	oldErr      error
 	oldDecoded  bool
@@ -54,12 +55,23 @@ func (r *Request[T]) OldObject() (*T, error) {
 	if err := r.docs.gone(); err != nil {
 		return nil, err
 	}
-	r.old, r.oldErr = object.Decode[T](docs.oldObject, "oldObject")
+	r.old, r.oldErr = decodeOld[T](docs.oldObject, r.view)
 	if docs.oldObject == nil && (r.Operation == admissionv1.Update || r.Operation == admissionv1.Delete) {
 		r.oldErr = reply.BadRequest("the request is a %s without an old object", r.Operation)
 	}
 	r.oldDecoded = true
 	return r.old, r.oldErr
+}
+
+func decodeOld[T any](document []byte, v *view) (*T, error) {
+	if document == nil || !v.isPart() {
+		return object.Decode[T](document, "oldObject", "")
+	}
+	part := object.Part(document, v.path)
+	if part == nil {
+		return nil, v.missing("oldObject")
+	}
+	return object.Decode[T](part, "oldObject", v.pointer())
 }
 
 // ObjectOrOld returns the old object on DELETE, and Object for any other operation. So one handler can
@@ -107,7 +119,19 @@ func (r *Request[T]) DecodeOptions(into any) error {
 // again. [Hook.WithUnknownFields] does this in every call.
 func (r *Request[T]) UnknownFields() []string {
 	defer r.docs.close()
-	return object.UnknownFields[T](r.docs.open().object)
+	return r.unknownFields(r.docs.open().object)
+}
+
+func (r *Request[T]) unknownFields(document []byte) []string {
+	switch {
+	case document == nil:
+		return nil
+	case r.view == nil:
+		return object.UnknownFields[T](document, "")
+	case r.view.unknown != nil:
+		return r.view.unknown(document)
+	}
+	return object.UnknownFields[T](object.Part(document, r.view.path), r.view.pointer())
 }
 
 // Warn adds a warning that kubectl shows to the user, whether the call is admitted or denied.

@@ -136,7 +136,10 @@ func (h *Hook) read(w http.ResponseWriter, r *http.Request, c call, b *buffers) 
 		x.observed.bodyBytes = len(data)
 	}
 	b.wire.UserInfo.Groups = x.groups[:0]
-	if err := received.Review(&b.wire, data, c); err != nil {
+	x.wire = &b.wire
+	err = received.Review(&b.wire, data, c)
+	x.wire = nil
+	if err != nil {
 		return err
 	}
 	x.ctx.Describe(&b.wire.Metadata)
@@ -146,6 +149,9 @@ func (h *Hook) read(w http.ResponseWriter, r *http.Request, c call, b *buffers) 
 
 // decide returns the decision of the handler and the patch of its changes.
 func (h *Hook) decide(c call, w http.ResponseWriter, r *http.Request, wire *review.Request) (*review.Decision, patch.Patch, error) {
+	if h.admitsUnseen(wire) {
+		return review.Allow(), nil, nil
+	}
 	if d, err := c.accept(wire); d != nil || err != nil {
 		return d, nil, err
 	}

@@ -19,40 +19,82 @@ import (
 // A typedCall is a call of a handler for objects of type T.
 type typedCall[T any] struct {
 	exchange
-	handler     func(context.Context, *Request[T]) error
+	typed typedObject[T]
+}
+
+func (c *typedCall[T]) ReadObject(body []byte, offset int) (end int, err error) {
+	return c.typed.read(body, offset)
+}
+
+func (c *typedCall[T]) accept(wire *review.Request) (*review.Decision, error) {
+	return c.typed.accept(&c.exchange, wire)
+}
+
+func (c *typedCall[T]) handle() outcome { return c.typed.call(&c.exchange) }
+
+func (c *typedCall[T]) changes(patch.Patch) (patch.Patch, error) {
+	return c.typed.changes(&c.exchange)
+}
+
+// A typedHandler is a handler with what a call of it depends on.
+type typedHandler[T any] struct {
+	handle      func(context.Context, *Request[T]) error
 	sideEffects bool
 	mutating    bool
+	view        *view // nil if T holds the whole object
+}
 
+// A typedObject is the object of one call, decoded for its handler.
+type typedObject[T any] struct {
+	typedHandler[T]
 	req       Request[T]
 	object    T
-	read      bool
+	wasRead   bool
+	missing   bool               // the object has nothing at the path of the view
 	decodeErr error              // set if the object is not a T
 	origin    *received.Document // the document that object was decoded from, in a mutating hook
 }
 
-// ReadObject decodes the object. A decode error is reported only after the kind was checked, so that
-// a wrong kind gets the clearer error.
-func (c *typedCall[T]) ReadObject(body []byte, offset int) (end int, err error) {
-	if c.read { // the last of duplicate members counts
-		c.object, c.decodeErr = *new(T), nil
+// read decodes the object at an offset of body. A decode error is reported only after the kind was
+// checked, so that a wrong kind gets the clearer error.
+func (o *typedObject[T]) read(body []byte, offset int) (end int, err error) {
+	if o.wasRead { // the last of duplicate members counts
+		o.object, o.decodeErr, o.missing = *new(T), nil, false
 	}
-	c.read = true
-	if end, err = c.decode(body, offset); err == nil {
+	o.wasRead = true
+	if o.view.isPart() {
+		return o.readPart(body, offset)
+	}
+	if end, err = o.decode(body, offset, objectDepth); err == nil {
 		return end, nil
 	}
-	c.decodeErr = err
+	o.decodeErr = err
 	return skipObject(body, offset)
 }
 
-func (c *typedCall[T]) decode(body []byte, offset int) (end int, err error) {
+// readPart decodes the part of the object at the path of the view.
+func (o *typedObject[T]) readPart(body []byte, offset int) (end int, err error) {
+	at, end, err := object.Find(body, offset, objectDepth, o.view.path)
+	switch {
+	case err != nil:
+		return skipObject(body, offset) // returns the error with its offset
+	case !at.Found:
+		o.missing = true
+	default:
+		_, o.decodeErr = o.decode(body, at.Offset, at.Depth)
+	}
+	return end, nil
+}
+
+func (o *typedObject[T]) decode(body []byte, offset, depth int) (end int, err error) {
 	defer reply.Recover("decoding the object", &err)
-	if !c.mutating {
-		return decode.At(body, offset, objectDepth, object.Content(&c.object), nil)
+	if !o.mutating {
+		return decode.At(body, offset, depth, object.Content(&o.object), nil)
 	}
-	if c.origin == nil {
-		c.origin = origins.Get().(*received.Document)
+	if o.origin == nil {
+		o.origin = origins.Get().(*received.Document)
 	}
-	return c.origin.Decode(body, offset, objectDepth, object.Content(&c.object))
+	return o.origin.Decode(body, offset, depth, object.Content(&o.object))
 }
 
 // origins holds the documents of earlier calls for reuse. Handlers never see them.
@@ -71,49 +113,52 @@ func skipObject(body []byte, offset int) (end int, err error) {
 	return cursor.Offset(), err
 }
 
-func (c *typedCall[T]) accept(wire *review.Request) (*review.Decision, error) {
-	c.req = Request[T]{Metadata: wire.Metadata, docs: &c.docs, sideEffects: c.sideEffects, timeout: c.timeout}
+func (o *typedObject[T]) accept(x *exchange, wire *review.Request) (*review.Decision, error) {
+	o.req = Request[T]{Metadata: wire.Metadata, docs: &x.docs, sideEffects: o.sideEffects, timeout: x.timeout, view: o.view}
 	if wire.Object == nil {
 		return nil, nil
 	}
-	c.req.Object = &c.object
-	if err := c.decodeFailure(); err != nil {
+	o.req.Object = &o.object
+	if err := o.decodeFailure(); err != nil {
 		return nil, err
 	}
-	if h := c.hook; h.unknown != IgnoreUnknownFields && h.applyUnknownFields(object.UnknownFields[T](wire.Object), &wire.Metadata, &c.req.decision) {
-		return &c.req.decision, nil
+	if h := x.hook; h.unknown != IgnoreUnknownFields && h.applyUnknownFields(o.req.unknownFields(wire.Object), &wire.Metadata, &o.req.decision) {
+		return &o.req.decision, nil
 	}
 	return nil, nil
 }
 
 // decodeFailure returns the failure of an object that is not a T, or nil.
-func (c *typedCall[T]) decodeFailure() error {
-	if c.decodeErr == nil {
+func (o *typedObject[T]) decodeFailure() error {
+	if o.missing {
+		return o.view.missing("object")
+	}
+	if o.decodeErr == nil {
 		return nil
 	}
 	var p *reply.Panic
-	if errors.As(c.decodeErr, &p) {
+	if errors.As(o.decodeErr, &p) {
 		return p
 	}
-	return object.DecodeFailure(c.decodeErr, object.Content(&c.object), "object")
+	return object.DecodeFailure(o.decodeErr, object.Content(&o.object), "object", o.view.pointer())
 }
 
-func (c *typedCall[T]) handle() outcome {
-	d, err := c.req.decide(c.handler(&c.ctx, &c.req))
+func (o *typedObject[T]) call(x *exchange) outcome {
+	d, err := o.req.decide(o.handle(&x.ctx, &o.req))
 	return outcome{decision: d, err: err}
 }
 
-func (c *typedCall[T]) changes(patch.Patch) (p patch.Patch, err error) {
-	if !c.mutating {
+func (o *typedObject[T]) changes(x *exchange) (p patch.Patch, err error) {
+	if !o.mutating {
 		return nil, nil
 	}
 	defer reply.Recover("comparing the object", &err)
-	if c.docs.object == nil {
+	if x.docs.object == nil {
 		return nil, nil // DELETE: there is nothing that a patch could apply to
 	}
-	if p, err = object.Changes(c.origin, c.req.Object); len(c.docs.object) <= maxReusedBytes {
-		c.origin.Reset() // otherwise the pooled document would refer to the body's memory
-		origins.Put(c.origin)
+	if p, err = object.Changes(o.origin, o.req.Object, o.view.pointer()); len(x.docs.object) <= maxReusedBytes {
+		o.origin.Reset() // otherwise the pooled document would refer to the body's memory
+		origins.Put(o.origin)
 	}
 	return p, err
 }

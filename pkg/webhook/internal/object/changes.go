@@ -16,9 +16,9 @@ import (
 // error that does not name the webhook.
 var fixedFields = []patch.Pointer{"/apiVersion", "/kind", "/metadata/namespace", "/metadata/managedFields"}
 
-// Changes returns the patch from the object as received to the object of the handler. It returns an
-// error if the handler changed a field that no webhook may change.
-func Changes[T any](before *received.Document, after *T) (patch.Patch, error) {
+// Changes returns the patch from the value as received to the value of the handler, which is at a place of
+// the object. It returns an error if the handler changed a field that no webhook may change.
+func Changes[T any](before *received.Document, after *T, at patch.Pointer) (patch.Patch, error) {
 	if after == nil {
 		return nil, errors.New("the handler set Object to nil; to refuse the object, return webhook.Deny")
 	}
@@ -26,7 +26,21 @@ func Changes[T any](before *received.Document, after *T) (patch.Patch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot compute the patch: %w", err)
 	}
+	if at != "" {
+		return below(at, p), nil
+	}
 	return withoutTypeMeta(p)
+}
+
+// below moves a patch for the value at a place to the whole object.
+func below(at patch.Pointer, p patch.Patch) patch.Patch {
+	for i := range p {
+		p[i].Path = at + p[i].Path
+		if p[i].Op == patch.Move {
+			p[i].From = at + p[i].From
+		}
+	}
+	return p
 }
 
 // withoutTypeMeta drops operations that remove apiVersion and kind: the handler replaced the object by

@@ -17,15 +17,15 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
 
-// Decode decodes raw with the JSON semantics of the API server. It returns nil for nil. Errors
-// contain member, the name of the field in the review.
-func Decode[T any](raw []byte, member string) (*T, error) {
+// Decode decodes raw, the value at a place of an object, with the JSON semantics of the API server. It
+// returns nil for nil. Errors contain member, the name of the field in the review.
+func Decode[T any](raw []byte, member string, at patch.Pointer) (*T, error) {
 	if raw == nil {
 		return nil, nil
 	}
 	v := new(T)
 	if err := decode.Unmarshal(raw, Content(v)); err != nil {
-		return nil, DecodeFailure(err, Content(v), member)
+		return nil, DecodeFailure(err, Content(v), member, at)
 	}
 	return v, nil
 }
@@ -38,7 +38,7 @@ func DecodeInto(raw []byte, into any, member string) error {
 	}
 	fresh := reflect.New(v.Type().Elem())
 	if err := decode.Unmarshal(raw, fresh.Interface()); err != nil {
-		return DecodeFailure(err, into, member)
+		return DecodeFailure(err, into, member, "")
 	}
 	v.Elem().Set(fresh.Elem())
 	return nil
@@ -56,28 +56,30 @@ func Content(v any) any {
 // MaxUnknownFields is the largest number of fields that UnknownFields returns.
 const MaxUnknownFields = 100
 
-// UnknownFields returns the paths of the fields of a JSON object for which T has no field.
-func UnknownFields[T any](raw []byte) []string {
+// UnknownFields returns the paths of the fields for which T has no field. Raw is the value at a place of an
+// object, and the paths begin at the object.
+func UnknownFields[T any](raw []byte, at patch.Pointer) []string {
 	if raw == nil {
 		return nil
 	}
 	pointers := decode.Unknown(raw, reflect.TypeOf(Content(new(T))).Elem(), MaxUnknownFields)
 	for i, p := range pointers {
-		pointers[i] = patch.Pointer(p).FieldPath()
+		pointers[i] = (at + patch.Pointer(p)).FieldPath()
 	}
 	return pointers
 }
 
-// DecodeFailure returns the failure of a call for a document that does not fit the type of into.
-func DecodeFailure(err error, into any, member string) error {
-	t, at, reason := reflect.TypeOf(into).Elem(), "", err.Error()
+// DecodeFailure returns the failure of a call for a value that does not fit the type of into. The value
+// is at a place of the document in the field member of the review.
+func DecodeFailure(err error, into any, member string, in patch.Pointer) error {
+	t, at, reason := reflect.TypeOf(into).Elem(), in.FieldPath(), err.Error()
 	var fault *decode.Error
 	var place *patch.Error
 	switch {
 	case errors.As(err, &place):
-		at, reason = place.Pointer.FieldPath(), place.Err.Error()
+		at, reason = (in + place.Pointer).FieldPath(), place.Err.Error()
 	case errors.As(err, &fault):
-		at = patch.Pointer(decode.Pointer(fault.Path)).FieldPath()
+		at = (in + patch.Pointer(decode.Pointer(fault.Path))).FieldPath()
 	}
 	text := fmt.Sprintf("cannot decode %s as %s: ", member, t)
 	if at != "" {

@@ -12,11 +12,8 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admitkit/admitkit/internal/rulematch"
 	"github.com/admitkit/admitkit/pkg/review"
@@ -55,23 +52,7 @@ func hasTypeMeta(t reflect.Type) bool {
 // type T, since every call for such a resource would fail. It does not check other types, since
 // their resource names are not known.
 func CheckRules[T any](reg *Registration) error {
-	kinds := KindsOf[T]()
-	if len(kinds) == 0 || !strings.HasPrefix(reflect.TypeFor[T]().PkgPath(), "k8s.io/api/") {
-		return nil
-	}
-	kind := kinds[0]
-	resource, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Version: kind.Version, Kind: kind.Kind})
-	at := reg.FieldPath().Child("rules")
-	var errs field.ErrorList
-	for i, rule := range reg.Rules {
-		for j, name := range rule.Resources {
-			if name != resource.Resource && resourceName.MatchString(name) && !strings.ContainsAny(name, "*/") {
-				errs = append(errs, field.Invalid(at.Index(i).Child("resources").Index(j), name,
-					fmt.Sprintf("the handler takes a %s, whose resource is %q: every call for another resource would fail", reflect.TypeFor[T](), resource.Resource)))
-			}
-		}
-	}
-	return JoinFields(errs)
+	return reg.CheckResources([]Handled{HandledBy[T]()})
 }
 
 // CheckHandled returns an error for a request that these kinds or the rules do not cover. Such a

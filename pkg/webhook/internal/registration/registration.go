@@ -69,11 +69,17 @@ func (r *Registration) setDefaults() {
 	if r.ObjectSelector == nil {
 		r.ObjectSelector = &metav1.LabelSelector{}
 	}
-	for i := range r.Rules {
-		if r.Rules[i].Scope == nil {
-			r.Rules[i].Scope = ptr.To(admissionregistrationv1.AllScopes)
+	r.SetRules(r.Rules)
+}
+
+// SetRules sets the rules, with an explicit scope.
+func (r *Registration) SetRules(rules []admissionregistrationv1.RuleWithOperations) {
+	for i := range rules {
+		if rules[i].Scope == nil {
+			rules[i].Scope = ptr.To(admissionregistrationv1.AllScopes)
 		}
 	}
+	r.Rules = rules
 }
 
 // DeclaresSideEffects reports whether sideEffects is NoneOnDryRun.

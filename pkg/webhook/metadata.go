@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admitkit/admitkit/internal/decode"
+	"github.com/admitkit/admitkit/pkg/review"
+)
+
+// objectMetadata is a projection of the metadata that answers questions about any object.
+type objectMetadata struct {
+	Metadata struct {
+		DeletionTimestamp *metav1.Time            `json:"deletionTimestamp"`
+		OwnerReferences   []metav1.OwnerReference `json:"ownerReferences"`
+	} `json:"metadata"`
+}
+
+// metadataOf returns the zero value for a document that is not an object with metadata. The API server sends
+// none to a webhook, apart from options on CONNECT.
+func metadataOf(document []byte) (m objectMetadata) {
+	if document == nil || decode.Unmarshal(document, &m) != nil {
+		return objectMetadata{}
+	}
+	return m
+}
+
+// IsDeleting reports whether the stored object has a deletionTimestamp: it was deleted, and waits for its
+// finalizers. It looks at the old object, because a client can send a deletionTimestamp in the new one,
+// which the API server discards after admission (rest.BeforeUpdate). It is false on CREATE and CONNECT, and
+// after the handler has returned. See [Hook.WithDeletingAdmitted] for a hook that needs no such check.
+func (r *Request[T]) IsDeleting() bool {
+	defer r.docs.close()
+	return isDeleting(r.Operation, r.docs.open().oldObject)
+}
+
+func isDeleting(operation admissionv1.Operation, oldObject []byte) bool {
+	return (operation == admissionv1.Update || operation == admissionv1.Delete) && metadataOf(oldObject).Metadata.DeletionTimestamp != nil
+}
+
+// Controller returns the owner reference of the API object with controller: true, or nil if there is none.
+// It reads the new object, and on DELETE the old one. A policy for Pods and workloads can skip
+// objects whose controller it has checked already:
+//
+//	if owner := req.Controller(); owner != nil && owner.Kind == "ReplicaSet" { … }
+//
+// Any user who may create the object can set any owner reference, and the API server does not check that the
+// owner exists. So skip only work, such as a default that the owner's template has. Never skip a check. Controller
+// returns nil after the handler has returned.
+func (r *Request[T]) Controller() *metav1.OwnerReference {
+	docs := r.docs.open()
+	defer r.docs.close()
+	document := docs.object
+	if r.Operation == admissionv1.Delete {
+		document = docs.oldObject
+	}
+	for _, owner := range metadataOf(document).Metadata.OwnerReferences {
+		if owner.Controller != nil && *owner.Controller {
+			return &owner
+		}
+	}
+	return nil
+}
+
+// WithDeletingAdmitted returns a hook that admits the UPDATE of an object that is being deleted without
+// calling its handler. Then a policy that the stored object breaks cannot keep a controller from removing
+// its finalizer, and the object can go. Such an update may change other fields, too, so do not use it
+// where they still matter: a Pod that is being deleted runs until its grace period ends. It does not change
+// what happens on DELETE. See [Request.IsDeleting].
+func (h *Hook) WithDeletingAdmitted() *Hook {
+	c := *h
+	c.admitDeleting = true
+	return &c
+}
+
+// admitsUnseen reports whether the hook admits a request without calling the handler.
+func (h *Hook) admitsUnseen(wire *review.Request) bool {
+	return h.admitDeleting && wire.Operation == admissionv1.Update && isDeleting(wire.Operation, wire.OldObject)
+}

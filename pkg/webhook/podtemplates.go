@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admitkit/admitkit/pkg/webhook/internal/registration"
+)
+
+// A Workload is a custom kind whose objects have a Pod template.
+type Workload struct {
+	// Kind is the kind of the objects, with group and version. It is required.
+	Kind metav1.GroupVersionKind
+	// Resource is the plural name in rules, such as "rollouts". It is required.
+	Resource string
+	// Path is the place of the Pod template in an object, as field names with dots between them, such as
+	// "spec.template". It is required.
+	Path string
+}
+
+// workloads are the built-in kinds with a Pod template. A Pod has the metadata and the spec of a template
+// itself.
+var workloads = []Workload{
+	{kindOf("", "v1", "Pod"), "pods", ""},
+	{kindOf("", "v1", "PodTemplate"), "podtemplates", "template"},
+	{kindOf("", "v1", "ReplicationController"), "replicationcontrollers", "spec.template"},
+	{kindOf("apps", "v1", "ReplicaSet"), "replicasets", "spec.template"},
+	{kindOf("apps", "v1", "Deployment"), "deployments", "spec.template"},
+	{kindOf("apps", "v1", "StatefulSet"), "statefulsets", "spec.template"},
+	{kindOf("apps", "v1", "DaemonSet"), "daemonsets", "spec.template"},
+	{kindOf("batch", "v1", "Job"), "jobs", "spec.template"},
+	{kindOf("batch", "v1", "CronJob"), "cronjobs", "spec.jobTemplate.spec.template"},
+}
+
+func kindOf(group, version, kind string) metav1.GroupVersionKind {
+	return metav1.GroupVersionKind{Group: group, Version: version, Kind: kind}
+}
+
+// MutatingPodTemplates returns a hook that calls mutate with the Pod template of each object: of a Pod, which is
+// its own template, PodTemplate, ReplicationController, ReplicaSet, Deployment, StatefulSet, DaemonSet, Job
+// and CronJob, and of the custom workloads. It decodes and patches only the template.
+//
+// In the Request, Object and OldObject hold the template. Kind, Name and Namespace are those of the
+// API object, [Request.Controller] is its owner, and [Request.FieldPath] is the place of the template. The
+// name of a template is empty, apart from that of a Pod. An object without a template is a failure
+// to decide that names the path.
+//
+// If the registration has no rules, it gets rules for all these kinds: CREATE and UPDATE of workloads, and
+// CREATE of Pods, most of whose fields cannot change later. [ValidatingPodTemplates] also gets UPDATE of
+// Pods and of pods/ephemeralcontainers. Rules of its own may leave kinds out.
+func MutatingPodTemplates(reg admissionregistrationv1.MutatingWebhook, mutate func(context.Context, *Request[corev1.PodTemplateSpec]) error, custom ...Workload) *Hook {
+	return templatesHook(registration.FromMutating(reg), mutate, custom, OnCreate("", "v1", "pods"))
+}
+
+// ValidatingPodTemplates is [MutatingPodTemplates] for a validating hook. Changes of the template are
+// discarded.
+func ValidatingPodTemplates(reg admissionregistrationv1.ValidatingWebhook, validate func(context.Context, *Request[corev1.PodTemplateSpec]) error, custom ...Workload) *Hook {
+	return templatesHook(registration.FromValidating(reg), validate, custom,
+		OnCreate("", "v1", "pods"), OnUpdate("", "v1", "pods", "pods/ephemeralcontainers"))
+}
+
+func templatesHook(reg *registration.Registration, handle func(context.Context, *Request[corev1.PodTemplateSpec]) error, custom []Workload, pods ...admissionregistrationv1.RuleWithOperations) *Hook {
+	all := append(slices.Clone(workloads), custom...)
+	if len(reg.Rules) == 0 {
+		reg.SetRules(append(pods, workloadRules(all[1:])...))
+	}
+	var handlers []KindHandler
+	var handled []registration.Handled
+	var errs field.ErrorList
+	for i, w := range all {
+		v := &view{path: strings.Split(w.Path, ".")}
+		if w.Path == "" {
+			v = &view{unknown: unknownIn[corev1.Pod]}
+		}
+		k := onPart(handle, v).WithKinds(w.Kind)
+		k.handled.Resource = w.Resource
+		handlers, handled = append(handlers, k), append(handled, k.handled)
+		if i >= len(workloads) {
+			errs = append(errs, w.validate(reg.FieldPath().Child("workloads").Index(i-len(workloads)))...)
+		}
+	}
+	h := handlersHook(reg, handlers)
+	h.errs.handler = errors.Join(h.errs.handler, registration.JoinFields(errs))
+	h.errs.ruleMismatch = reg.CheckResources(handled)
+	return h.checked()
+}
+
+// workloadRules returns a rule for each group and version.
+func workloadRules(all []Workload) (rules []admissionregistrationv1.RuleWithOperations) {
+	for _, w := range all {
+		i := slices.IndexFunc(rules, func(r admissionregistrationv1.RuleWithOperations) bool {
+			return r.APIGroups[0] == w.Kind.Group && r.APIVersions[0] == w.Kind.Version
+		})
+		if i < 0 {
+			rules = append(rules, OnWrite(w.Kind.Group, w.Kind.Version, w.Resource))
+			continue
+		}
+		rules[i].Resources = append(rules[i].Resources, w.Resource)
+	}
+	return rules
+}
+
+func (w Workload) validate(at *field.Path) (errs field.ErrorList) {
+	for name, value := range map[string]string{"kind.version": w.Kind.Version, "kind.kind": w.Kind.Kind, "resource": w.Resource, "path": w.Path} {
+		if value == "" {
+			errs = append(errs, field.Required(at.Child(name), "names the objects and the place of their Pod template"))
+		}
+	}
+	if w.Path != "" && slices.Contains(strings.Split(w.Path, "."), "") {
+		errs = append(errs, field.Invalid(at.Child("path"), w.Path, "must be field names with dots between them, such as spec.template"))
+	}
+	slices.SortFunc(errs, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
+	return errs
+}
