@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reads_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admitkit/admitkit/pkg/reads"
+)
+
+var namespaces = schema.GroupResource{Resource: "namespaces"}
+
+func notFound(name string) error { return apierrors.NewNotFound(namespaces, name) }
+
+func namespace(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+// A source is a cluster with one cached and one new Namespace.
+type source struct {
+	lives   atomic.Int64
+	atOnce  atomic.Int64
+	most    atomic.Int64
+	answer  func(ctx context.Context, name string) (*corev1.Namespace, error)
+	metrics *prometheus.Registry
+}
+
+func (s *source) reader(t *testing.T, change func(*reads.Options[*corev1.Namespace])) *reads.Reader[*corev1.Namespace] {
+	t.Helper()
+	s.metrics = prometheus.NewRegistry()
+	o := reads.Options[*corev1.Namespace]{
+		Resource: "namespaces",
+		Metrics:  s.metrics,
+		Cached: func(_, name string) (*corev1.Namespace, error) {
+			if name == "cached" {
+				return namespace(name), nil
+			}
+			return nil, notFound(name)
+		},
+		Live: func(ctx context.Context, _, name string) (*corev1.Namespace, error) {
+			s.lives.Add(1)
+			for now := s.atOnce.Add(1); ; {
+				most := s.most.Load()
+				if now <= most || s.most.CompareAndSwap(most, now) {
+					break
+				}
+			}
+			defer s.atOnce.Add(-1)
+			if s.answer != nil {
+				return s.answer(ctx, name)
+			}
+			if name == "new" {
+				return namespace(name), nil
+			}
+			return nil, notFound(name)
+		},
+	}
+	if change != nil {
+		change(&o)
+	}
+	r, err := reads.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// counted returns the values of the metric by source and stale.
+func (s *source) counted(t *testing.T) map[string]float64 {
+	t.Helper()
+	families, err := s.metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			labels := m.GetLabel() // sorted by name
+			counts[labels[1].GetValue()+" "+labels[2].GetValue()] = m.GetCounter().GetValue()
+		}
+	}
+	return counts
+}
+
+func TestGet(t *testing.T) {
+	for _, in := range []struct {
+		reason, name string
+		lives        int64
+		found        bool
+		source       string
+	}{
+		{reason: "an object of the cache needs no request", name: "cached", found: true, source: "cache"},
+		{reason: "a miss needs one request", name: "new", lives: 1, found: true, source: "live"},
+		{reason: "so does an object that does not exist", name: "gone", lives: 1, source: "live"},
+	} {
+		t.Run(in.reason, func(t *testing.T) {
+			s := &source{}
+			got, err := s.reader(t, nil).Get(t.Context(), "", in.name)
+			switch {
+			case in.found && (err != nil || got.Name != in.name):
+				t.Errorf("got %v, %v", got, err)
+			case !in.found && (!errors.Is(err, reads.ErrNotFound) || err.Error() != "namespaces gone: does not exist"):
+				t.Errorf("got %v", err)
+			case s.lives.Load() != in.lives:
+				t.Errorf("got %d requests", s.lives.Load())
+			}
+			if got := s.counted(t); len(got) != 1 || got[in.source+" false"] != 1 {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
+// TestMissingObjectsAreRememberedForASecond checks that a name which does not exist costs a request a second,
+// and that an object which is created meanwhile is found after that.
+func TestMissingObjectsAreRememberedForASecond(t *testing.T) {
+	for name, in := range map[string]struct {
+		keep  time.Duration
+		lives int64
+	}{"by default": {0, 1}, "off": {-1, 10}, "longer": {time.Minute, 1}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &source{}
+				r := s.reader(t, func(o *reads.Options[*corev1.Namespace]) { o.NotFoundFor = in.keep })
+				for range 10 {
+					if _, err := r.Get(t.Context(), "", "late"); !errors.Is(err, reads.ErrNotFound) {
+						t.Fatal(err)
+					}
+				}
+				if s.lives.Load() != in.lives {
+					t.Errorf("got %d requests, want %d", s.lives.Load(), in.lives)
+				}
+				s.answer = func(_ context.Context, name string) (*corev1.Namespace, error) { return namespace(name), nil }
+				time.Sleep(max(in.keep, time.Second) + time.Millisecond) // on the clock of the bubble
+				if _, err := r.Get(t.Context(), "", "late"); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// TestConcurrentMissesShareARequest checks that each call still has its own deadline.
+func TestConcurrentMissesShareARequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{answer: func(ctx context.Context, name string) (*corev1.Namespace, error) {
+			select {
+			case <-time.After(2 * time.Second):
+				return namespace(name), nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}}
+		r := s.reader(t, nil)
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		results := make(chan error)
+		go func() { _, err := r.Get(short, "", "slow"); results <- err }() // the first, whose end must not end the request
+		synctest.Wait()
+		for range 20 {
+			go func() { _, err := r.Get(t.Context(), "", "slow"); results <- err }()
+		}
+		if err := <-results; !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the impatient call got %v", err)
+		}
+		for range 20 {
+			if err := <-results; err != nil {
+				t.Error(err)
+			}
+		}
+		if s.lives.Load() != 1 {
+			t.Errorf("got %d requests", s.lives.Load())
+		}
+	})
+}
+
+func TestLiveRequestsAreBounded(t *testing.T) {
+	for name, in := range map[string]struct {
+		most int
+		want int64
+	}{"by default": {0, 10}, "two": {2, 2}, "no limit": {-1, 40}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &source{answer: func(_ context.Context, name string) (*corev1.Namespace, error) {
+					time.Sleep(time.Millisecond)
+					return namespace(name), nil
+				}}
+				r := s.reader(t, func(o *reads.Options[*corev1.Namespace]) { o.MaxLive = in.most })
+				results := make(chan error)
+				for i := range 40 {
+					go func() { _, err := r.Get(t.Context(), "", strings.Repeat("n", i+1)); results <- err }()
+				}
+				for range 40 {
+					if err := <-results; err != nil {
+						t.Error(err)
+					}
+				}
+				if got := s.most.Load(); got != in.want {
+					t.Errorf("got %d requests at a time, want %d", got, in.want)
+				}
+			})
+		})
+	}
+}
+
+// TestRequestsThatHangEnd checks that a Live that ignores nothing but its context ends with Timeout, and
+// that the calls behind it get an error instead of waiting for ever.
+func TestRequestsThatHangEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{answer: func(ctx context.Context, _ string) (*corev1.Namespace, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}}
+		r := s.reader(t, func(o *reads.Options[*corev1.Namespace]) { o.MaxLive, o.Timeout = 1, 3*time.Second })
+		start := time.Now()
+		results := make(chan error)
+		for _, name := range []string{"a", "b"} {
+			go func() { _, err := r.Get(t.Context(), "", name); results <- err }()
+		}
+		for range 2 {
+			if err := <-results; err == nil || errors.Is(err, reads.ErrNotFound) {
+				t.Errorf("got %v", err)
+			}
+		}
+		if waited := time.Since(start); waited != 3*time.Second {
+			t.Errorf("waited %s", waited)
+		}
+	})
+}
+
+// TestErrorsHaveNoAPIStatus checks the errors that a handler may return as they are: a status in them would make
+// a denial out of a failure.
+func TestErrorsHaveNoAPIStatus(t *testing.T) {
+	for name, cause := range map[string]error{
+		"forbidden":         apierrors.NewForbidden(namespaces, "a", errors.New("no rule")),
+		"too many requests": apierrors.NewTooManyRequests("later", 1),
+		"not found":         notFound("a"),
+		"any other":         errors.New("connection refused"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &source{answer: func(context.Context, string) (*corev1.Namespace, error) { return nil, cause }}
+			_, err := s.reader(t, nil).Get(t.Context(), "", "a")
+			var status apierrors.APIStatus
+			if err == nil || errors.As(err, &status) {
+				t.Fatalf("got %v", err)
+			}
+			if !strings.Contains(err.Error(), "namespaces a") || name == "forbidden" && !strings.Contains(err.Error(), "Deps.Needs") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	t.Run("of the cache", func(t *testing.T) {
+		s := &source{}
+		r := s.reader(t, func(o *reads.Options[*corev1.Namespace]) {
+			o.Cached = func(string, string) (*corev1.Namespace, error) { return nil, errors.New("the cache has not started") }
+		})
+		if _, err := r.Get(t.Context(), "", "a"); err == nil || s.lives.Load() > 0 {
+			t.Errorf("got %v and %d requests", err, s.lives.Load())
+		}
+	})
+	t.Run("a panic", func(t *testing.T) {
+		s := &source{answer: func(context.Context, string) (*corev1.Namespace, error) { panic("oops") }}
+		if _, err := s.reader(t, nil).Get(t.Context(), "", "a"); err == nil || !strings.Contains(err.Error(), "panicked: oops") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	_, err := reads.New(reads.Options[*corev1.Namespace]{})
+	if err == nil || !strings.Contains(err.Error(), "Resource is required") || !strings.Contains(err.Error(), "Cached and Options.Live are required") {
+		t.Errorf("got %v", err)
+	}
+	t.Run("readers share a registry", func(t *testing.T) {
+		s := &source{}
+		s.reader(t, nil)
+		registry := s.metrics
+		s.reader(t, func(o *reads.Options[*corev1.Namespace]) { o.Metrics, o.Resource = registry, "pods" })
+	})
+	t.Run("another collector has the name", func(t *testing.T) {
+		registry := prometheus.NewRegistry()
+		registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "admitkit_reads_total"}))
+		none := func(string, string) (*corev1.Namespace, error) { return nil, nil }
+		live := func(context.Context, string, string) (*corev1.Namespace, error) { return nil, nil }
+		if _, err := reads.New(reads.Options[*corev1.Namespace]{Resource: "a", Cached: none, Live: live, Metrics: registry}); err == nil {
+			t.Error("got no error")
+		}
+	})
+}
