@@ -28,6 +28,7 @@ var layers = map[string][]string{
 	"install":       {"patch", "review", "webhook", "certs"},
 	"metrics":       {"patch", "review", "webhook", "certs", "install"},
 	"tracing":       {"patch", "review", "webhook"},
+	"reads":         nil,
 	"program":       {"patch", "review", "webhook", "certs", "install", "metrics"},
 	// These two work with any webhook, so they must not import our hook types.
 	"chain":       {"patch", "review", "certs"},

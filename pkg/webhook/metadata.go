@@ -28,9 +28,10 @@ func metadataOf(document []byte) (m objectMetadata) {
 }
 
 // IsDeleting reports whether the stored object has a deletionTimestamp: it was deleted, and waits for its
-// finalizers. It looks at the old object, because a client can send a deletionTimestamp in the new one,
-// which the API server discards after admission (rest.BeforeUpdate). It is false on CREATE and CONNECT, and
-// after the handler has returned. See [Hook.WithDeletingAdmitted] for a hook that needs no such check.
+// finalizers. IsDeleting reads the old object, because a client can write a deletionTimestamp into the new
+// one. The API server rejects that, but only after the mutating webhooks
+// (ValidateObjectMetaAccessorUpdate). IsDeleting is false on CREATE and CONNECT, and after the handler has
+// returned. [Hook.WithDeletingAdmitted] makes the check for the whole hook.
 func (r *Request[T]) IsDeleting() bool {
 	defer r.docs.close()
 	return isDeleting(r.Operation, r.docs.open().oldObject)
@@ -46,9 +47,9 @@ func isDeleting(operation admissionv1.Operation, oldObject []byte) bool {
 //
 //	if owner := req.Controller(); owner != nil && owner.Kind == "ReplicaSet" { … }
 //
-// Any user who may create the object can set any owner reference, and the API server does not check that the
-// owner exists. So skip only work, such as a default that the owner's template has. Never skip a check. Controller
-// returns nil after the handler has returned.
+// A user who may create the object can set any owner reference, and the API server does not check that the
+// owner exists. So skip only work, such as a default that the owner's template already has. Never skip a check.
+// Controller returns nil after the handler has returned.
 func (r *Request[T]) Controller() *metav1.OwnerReference {
 	docs := r.docs.open()
 	defer r.docs.close()
@@ -64,11 +65,11 @@ func (r *Request[T]) Controller() *metav1.OwnerReference {
 	return nil
 }
 
-// WithDeletingAdmitted returns a hook that admits the UPDATE of an object that is being deleted without
-// calling its handler. Then a policy that the stored object breaks cannot keep a controller from removing
-// its finalizer, and the object can go. Such an update may change other fields, too, so do not use it
-// where they still matter: a Pod that is being deleted runs until its grace period ends. It does not change
-// what happens on DELETE. See [Request.IsDeleting].
+// WithDeletingAdmitted returns a hook that admits every UPDATE of an object that is being deleted, without
+// calling its handler. Otherwise a policy that the stored object breaks would keep a controller from removing
+// its finalizer, and the object would stay forever. Such an update may change other fields as well. Do not use
+// WithDeletingAdmitted where these still matter: a Pod runs until its grace period ends. Other operations still
+// reach the handler. See [Request.IsDeleting].
 func (h *Hook) WithDeletingAdmitted() *Hook {
 	c := *h
 	c.admitDeleting = true

@@ -17,8 +17,8 @@ const (
 	deleting = `{"metadata":{"name":"web","deletionTimestamp":"2026-01-02T03:04:05Z"}}`
 )
 
-// TestObjectsThatAreBeingDeleted checks that only the stored object counts: a client can write a
-// deletionTimestamp into the new one, and must not escape a policy by that.
+// TestObjectsThatAreBeingDeleted checks that only the stored object counts. A client that writes a
+// deletionTimestamp into the new object must not bypass a policy.
 func TestObjectsThatAreBeingDeleted(t *testing.T) {
 	for _, in := range []struct {
 		reason string
