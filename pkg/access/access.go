@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package access tells hooks what a user may do. Some of Kubernetes' admission controllers allow a request only if its user
+// may do something else as well: OwnerReferencesPermissionEnforcement, for example, asks for the permission to update the
+// finalizers of an owner.
+//
+// An [Authorizer] sends SubjectAccessReviews with everything that the API server knows of the user, and keeps the
+// answers as long as the API server's webhook authorizer does.
+package access
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+)
+
+// Options configure an [Authorizer].
+type Options struct {
+	// Client sends the reviews. It is required. clientset.AuthorizationV1() is one.
+	Client authorizationclient.AuthorizationV1Interface
+	// Namespace, if set, makes the Authorizer send LocalSubjectAccessReviews in this namespace, for which
+	// a Role is enough. It then answers only for this namespace.
+	Namespace string
+	// AllowedFor is how long an answer "allowed" is kept. Zero means 5 min, negative not at all. During this time a
+	// user may keep a permission that was taken away.
+	AllowedFor time.Duration
+	// DeniedFor is how long any other answer is kept. Zero means 30 s, negative not at all.
+	DeniedFor time.Duration
+	// Size is the largest number of answers that are kept. Zero means 8192, negative none.
+	Size int
+	// Timeout limits one review. Zero means 10 s, negative no limit. A call waits no longer than its own context allows.
+	Timeout time.Duration
+}
+
+// An Authorizer answers whether a user may do something. It is safe for concurrent use.
+type Authorizer struct {
+	options Options
+	reviews singleflight.Group
+	answers *cache.LRUExpireCache // nil if none are kept
+}
+
+// An Answer is the result of a review.
+type Answer struct {
+	// Allowed reports whether the user may do it.
+	Allowed bool
+	// Reason is the API server's reason, which may be empty. It is meant for logs: it can name roles and bindings.
+	Reason string
+}
+
+// maxKeptBytes is the size of the largest user and question whose answer is kept. The webhook authorizer of the API server has
+// the same limit (shouldCache).
+const maxKeptBytes = 10_000
+
+// New returns an authorizer. It returns an error if Client is nil.
+func New(o Options) (*Authorizer, error) {
+	if o.Client == nil {
+		return nil, errors.New("access: Options.Client is required, such as clientset.AuthorizationV1()")
+	}
+	a := &Authorizer{options: o}
+	if size := cmp.Or(o.Size, 8192); size > 0 {
+		a.answers = cache.NewLRUExpireCache(size)
+	}
+	return a, nil
+}
+
+// May answers whether a user may do something with a resource. The user is that of a request, req.UserInfo. The error has
+// no API status, so a hook that returns it fails instead of denying the request. It wraps the error of ctx if that
+// ended first. With [Options.Namespace], a question about another namespace is an error.
+func (a *Authorizer) May(ctx context.Context, user authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (Answer, error) {
+	if local := a.options.Namespace; local != "" && what.Namespace != local {
+		return Answer{}, fmt.Errorf("access: the authorizer answers only for namespace %s, not for %q", local, what.Namespace)
+	}
+	return a.answer(ctx, user, authorizationv1.SubjectAccessReviewSpec{ResourceAttributes: &what})
+}
+
+// MayRequest answers whether a user may send a request to a path that is no resource, such as "get" of "/metrics". The errors
+// are those of [Authorizer.May]. It is an error with [Options.Namespace].
+func (a *Authorizer) MayRequest(ctx context.Context, user authenticationv1.UserInfo, what authorizationv1.NonResourceAttributes) (Answer, error) {
+	if local := a.options.Namespace; local != "" {
+		return Answer{}, fmt.Errorf("access: the authorizer answers only for namespace %s, not for the path %s", local, what.Path)
+	}
+	return a.answer(ctx, user, authorizationv1.SubjectAccessReviewSpec{NonResourceAttributes: &what})
+}
+
+func (a *Authorizer) answer(ctx context.Context, user authenticationv1.UserInfo, spec authorizationv1.SubjectAccessReviewSpec) (Answer, error) {
+	spec.User, spec.UID, spec.Groups = user.Username, user.UID, user.Groups
+	for name, values := range user.Extra {
+		if spec.Extra == nil {
+			spec.Extra = make(map[string]authorizationv1.ExtraValue, len(user.Extra))
+		}
+		spec.Extra[name] = authorizationv1.ExtraValue(values)
+	}
+	encoded, err := json.Marshal(spec)
+	if err != nil {
+		return Answer{}, fmt.Errorf("access: %w", err)
+	}
+	key := string(encoded)
+	if a.answers != nil {
+		if kept, ok := a.answers.Get(key); ok {
+			return kept.(Answer), nil
+		}
+	}
+	shared := a.reviews.DoChan(key, func() (any, error) { return a.review(ctx, key, spec) })
+	select {
+	case result := <-shared:
+		if result.Err != nil {
+			return Answer{}, fmt.Errorf("asking for the permissions of %s: %s", user.Username, result.Err) // without an API status
+		}
+		return result.Val.(Answer), nil
+	case <-ctx.Done():
+		return Answer{}, fmt.Errorf("asking for the permissions of %s: %w", user.Username, ctx.Err())
+	}
+}
+
+// review asks the API server. Calls with the same question share a review, so it does not end with the context of one of
+// them.
+func (a *Authorizer) review(ctx context.Context, key string, spec authorizationv1.SubjectAccessReviewSpec) (answer Answer, err error) {
+	defer func() {
+		if p := recover(); p != nil { // a panic here would end the program
+			err = fmt.Errorf("Options.Client panicked: %v", p)
+		}
+	}()
+	ctx = context.WithoutCancel(ctx)
+	if timeout := cmp.Or(a.options.Timeout, 10*time.Second); timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	status, err := a.send(ctx, spec)
+	if err != nil {
+		return Answer{}, err
+	}
+	answer = Answer{Allowed: status.Allowed && !status.Denied, Reason: status.Reason}
+	if answer.Reason == "" {
+		answer.Reason = status.EvaluationError
+	}
+	keep := cmp.Or(a.options.DeniedFor, 30*time.Second)
+	if answer.Allowed {
+		keep = cmp.Or(a.options.AllowedFor, 5*time.Minute)
+	}
+	if a.answers != nil && keep > 0 && len(key) < maxKeptBytes {
+		a.answers.Add(key, answer, keep)
+	}
+	return answer, nil
+}
+
+func (a *Authorizer) send(ctx context.Context, spec authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
+	if namespace := a.options.Namespace; namespace != "" {
+		review := &authorizationv1.LocalSubjectAccessReview{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}, Spec: spec}
+		answered, err := a.options.Client.LocalSubjectAccessReviews(namespace).Create(ctx, review, metav1.CreateOptions{})
+		if err != nil {
+			return authorizationv1.SubjectAccessReviewStatus{}, err
+		}
+		return answered.Status, nil
+	}
+	answered, err := a.options.Client.SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: spec}, metav1.CreateOptions{})
+	if err != nil {
+		return authorizationv1.SubjectAccessReviewStatus{}, err
+	}
+	return answered.Status, nil
+}
+
+// Rule returns the permission of an Authorizer without [Options.Namespace], to create SubjectAccessReviews. Pass it to
+// Deps.Needs of package program.
+func Rule() rbacv1.PolicyRule { return rule("subjectaccessreviews") }
+
+// LocalRule returns the permission of an Authorizer with [Options.Namespace]. Pass it to Deps.NeedsIn of package
+// program.
+func LocalRule() rbacv1.PolicyRule { return rule("localsubjectaccessreviews") }
+
+func rule(resource string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{authorizationv1.GroupName}, Resources: []string{resource}, Verbs: []string{"create"}}
+}
