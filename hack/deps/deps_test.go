@@ -29,6 +29,7 @@ var layers = map[string][]string{
 	"metrics":       {"patch", "review", "webhook", "certs", "install"},
 	"tracing":       {"patch", "review", "webhook"},
 	"reads":         nil,
+	"access":        nil,
 	"program":       {"patch", "review", "webhook", "certs", "install", "metrics"},
 	// These two work with any webhook, so they must not import our hook types.
 	"chain":       {"patch", "review", "certs"},
