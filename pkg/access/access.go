@@ -115,7 +115,7 @@ func (a *Authorizer) answer(ctx context.Context, user authenticationv1.UserInfo,
 	select {
 	case result := <-shared:
 		if result.Err != nil {
-			return Answer{}, fmt.Errorf("asking for the permissions of %s: %s", user.Username, result.Err) // without an API status
+			return Answer{}, fmt.Errorf("asking for the permissions of %s: %s", user.Username, result.Err.Error()) // without an API status
 		}
 		return result.Val.(Answer), nil
 	case <-ctx.Done():

@@ -169,9 +169,9 @@ func (r *Reader[T]) notFound(namespace, name string) error {
 // failure returns an error without the API status of err.
 func (r *Reader[T]) failure(namespace, name string, err error) error {
 	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("reading %s %s: %s (declare the permission with Deps.Needs and reads.Rule)", r.options.Resource, key{namespace, name}, err)
+		return fmt.Errorf("reading %s %s: %s (declare the permission with Deps.Needs and reads.Rule)", r.options.Resource, key{namespace, name}, err.Error())
 	}
-	return fmt.Errorf("reading %s %s: %s", r.options.Resource, key{namespace, name}, err)
+	return fmt.Errorf("reading %s %s: %s", r.options.Resource, key{namespace, name}, err.Error())
 }
 
 // live gets an object from the API server. Concurrent calls for one object share a request, which therefore does not

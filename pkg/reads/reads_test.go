@@ -143,7 +143,7 @@ func TestMissingObjectsAreRememberedForASecond(t *testing.T) {
 					t.Errorf("got %d requests, want %d", s.lives.Load(), in.lives)
 				}
 				s.answer = func(_ context.Context, name string) (*corev1.Namespace, error) { return namespace(name), nil }
-				time.Sleep(max(in.keep, time.Second) + time.Millisecond) // on the clock of the bubble
+				time.Sleep(max(in.keep, time.Second) + time.Millisecond) //nolint:forbidigo // on the clock of the bubble
 				if _, err := r.Get(t.Context(), "", "late"); err != nil {
 					t.Error(err)
 				}
@@ -194,7 +194,7 @@ func TestLiveRequestsAreBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &source{answer: func(_ context.Context, name string) (*corev1.Namespace, error) {
-					time.Sleep(time.Millisecond)
+					time.Sleep(time.Millisecond) //nolint:forbidigo // on the clock of the bubble
 					return namespace(name), nil
 				}}
 				r := s.reader(t, func(o *reads.Options[*corev1.Namespace]) { o.MaxLive = in.most })
