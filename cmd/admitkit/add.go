@@ -42,8 +42,8 @@ Existing files are not changed, except for those that are derived from the hooks
   config/          the generated blocks of the manifests
   go.mod, go.sum   by "go mod tidy"
 
-Kinds are named as for "admitkit init". If one of the new files exists, or if the
-program does not compile with the new hooks, nothing is changed.`,
+Name kinds as for "admitkit init". If one of the new files already exists, or if
+the program does not compile with the new hooks, nothing is changed.`,
 		Example: `
 admitkit add hook --mutate configmaps
 admitkit add hook --mutate pods --validate pods --dir ../shop-webhooks

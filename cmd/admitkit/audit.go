@@ -43,19 +43,19 @@ standard input. The level of the audit policy limits what audit can report:
              that are added twice, patches that change nothing
 
 At no level does the API server record a call of a validating webhook that
-allowed the request. A request that is in several files counts once. The memory
-use does not grow with the size of the logs.
+allowed the request. A request that is in several files counts once. Memory use
+does not grow with the size of the logs.
 
-audit skips lines that it cannot read as events, and reports their number. A
-skipped line may have been an event if it is too long, is not JSON, or is JSON
-that may contain an event. An incomplete last line is ignored.
+audit skips lines that it cannot read as events, and reports how many. A skipped
+line counts as a possibly lost event if it is too long, is not JSON, or is JSON
+that could contain an event. An incomplete last line is ignored.
 
 Exit codes:
 
   0  no error and no warning
   1  at least one error or warning
-  2  no audit event was read; or audit found nothing, but part of a file could
-     not be read, or lines were skipped that may have been events`,
+  2  no audit event was read; or audit found nothing, but events may be lost
+     because it could not read part of a file or skipped lines`,
 		Example: `
 admitkit audit /var/log/kubernetes/audit.log
 admitkit audit audit-*.log.gz audit.log --since 2h -o text -o html=audit.html

@@ -20,15 +20,16 @@ func newChart(s *screen.Screen) *cobra.Command {
 		GroupID: "write",
 		Long: `Write a Helm chart from the manifests of a project that "admitkit init" generated.
 
-The manifests in config stay the only source. Run the command again when they
-change: it replaces the chart. The chart has a value for everything that differs
-between clusters: the namespace of the release, the image, replicas, resources,
-the PriorityClass, nodes, the ports of the API server, and whether there is a
-Prometheus Operator. values.yaml has the defaults from the manifests.
+The manifests in config/ remain the only source: edit them, not the chart. Run the
+command again when they change. It replaces the chart. The chart has a value for
+everything that differs between clusters: the namespace of the release, the image,
+replicas, resources, the PriorityClass, nodes, the ports of the API server, and
+whether there is a Prometheus Operator. values.yaml has the defaults from the
+manifests.
 
 Create the namespace before "helm install". The chart then makes it the owner of
 the webhook configurations, so Kubernetes deletes them with the namespace. Without
-an owner, they would stay and block requests.`,
+an owner, they would remain and block requests.`,
 		Example: `
 admitkit chart
 helm lint bin/chart
@@ -46,7 +47,7 @@ kubectl create namespace shop && helm install shop bin/chart --namespace shop --
 			return err
 		},
 	}
-	c.Flags().StringVar(&dir, "dir", "bin/chart", "folder of the chart, which must be empty, not exist, or have an earlier chart")
+	c.Flags().StringVar(&dir, "dir", "bin/chart", "folder of the chart; it must not exist, be empty, or have an earlier chart")
 	c.Flags().StringVar(&project, "project", ".", "folder of the project, or a folder in it")
 	_ = c.MarkFlagDirname("dir") // fails only if the flag does not exist
 	_ = c.MarkFlagDirname("project")

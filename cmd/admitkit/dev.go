@@ -22,12 +22,13 @@ func newDev(s *screen.Screen) *cobra.Command {
 user, the request, the hook's response and its patch as a diff.
 
 PACKAGE is a folder or an import path with hooks: exported variables of type
-*webhook.Hook, functions that return one, or a function Hooks as in a project of
-"admitkit init". The default is ./hooks if that folder exists, and otherwise the
-current folder. dev passes its environment variables on to the hooks.
+*webhook.Hook, exported functions that take no parameters and return one, or a
+function Hooks as "admitkit init" generates. The default is ./hooks if that folder
+exists, and otherwise the current folder. dev passes its environment variables on
+to the hooks.
 
-dev rebuilds and restarts the hooks when their source changes: PACKAGE, or a
-package of its module that it imports. Calls during a build wait for the new
+dev rebuilds and restarts the hooks when the source of PACKAGE changes, or that of
+a package of its module that it imports. Calls during a build wait for the new
 hooks, up to their timeout. If the build fails, dev prints the errors and keeps
 the previous hooks running. If the registration of a hook has changed, dev
 applies it again.
@@ -35,16 +36,16 @@ applies it again.
 dev uses the API server that "admitkit apiserver path" finds, and builds one if
 there is none. Ctrl-C ends dev, stops the API server and deletes its objects.
 
-With --url, dev registers an already running webhook, in any language.
+With --url, dev registers a webhook that is already running, in any language.
 
 With --cluster, dev registers the hooks in the cluster of your kubeconfig, and
 the cluster calls this machine. To keep the cluster working, dev changes the
 registrations:
 
-  - failurePolicy is Ignore; with --fail, the policy of the hooks stays
+  - failurePolicy is Ignore; with --fail, it stays as the hooks set it
   - timeouts are at most 5 seconds
   - kube-system is excluded
-  - their names differ from those of the deployed hooks
+  - names differ from those of the deployed hooks
 
 dev deletes the registrations when it ends. If dev was killed, its next run
 deletes them.

@@ -27,16 +27,16 @@ webhook and changes nothing in a cluster.
 The webhooks come from files (--webhook-configuration), from a cluster
 (--cluster), or from both. With both, a configuration in a file replaces the one
 of the same name in the cluster, so you see the effect of applying the file. In
-files, configurations named *.static.k8s.io are static manifests. The API server
-calls the webhooks of static manifests first.
+files, configurations named *.static.k8s.io are static manifests: the API server
+reads them when it starts, and calls their webhooks first.
 
--f has the objects to explain. In a folder, explain skips kustomize patches and
-files without objects. The object depends on the request:
+-f gives the objects to explain. In a folder, explain skips kustomize patches and
+files without objects. Which object to give depends on the operation:
 
   CREATE, UPDATE  the new object
   DELETE          the stored object
   a subresource   the object that has the subresource, or the object that the
-                  client sends: a Pod or an Eviction for pods/eviction
+                  client sends; for pods/eviction, a Pod or an Eviction
 
 Without --cluster, explain reads custom kinds from CustomResourceDefinitions, and
 namespace labels from Namespaces or --namespace-labels. If a Namespace is missing,
@@ -47,17 +47,18 @@ explain assumes that each webhook allows the request and does not change the
 object. It does not guess. The answer is "unknown" for:
 
   - selectors on namespace labels that are not known
-  - conditions that use the authorizer. --allow gives the permissions. With
-    --cluster, explain asks the cluster. You must be allowed to create
+  - conditions that use the authorizer, unless --allow gives the permissions.
+    With --cluster, explain asks the cluster, if you are allowed to create
     SubjectAccessReviews
-  - conditions on the uid or the extra fields of the user. --user-uid and
+  - conditions on the uid or the extra fields of the user, unless --user-uid and
     --user-extra give them
   - conditions on fields that the API server's own admission plugins set
 
 Exit codes:
 
   0  every webhook has an answer
-  1  a webhook of --expect-called is not called, or one of --expect-not-called is
+  1  a webhook that --expect-called names is not called, or a webhook that
+     --expect-not-called names is called
   2  the answer for a webhook is unknown, or the command failed
 
 With --webhook, --expect-called or --expect-not-called, the exit code depends only

@@ -21,14 +21,14 @@ func newInit(s *screen.Screen) *cobra.Command {
 		GroupID: "write",
 		Long: `Scaffold a webhook project with tests, manifests and CI.
 
-The project is a Go program in the folder NAME. For each kind given with --mutate
-it has a sample hook that sets a label on new objects. For each kind given with
---validate it has a sample hook that requires this label. Replace the samples
-with your own policy.
+The project is a Go program in the folder NAME. For each kind that --mutate names,
+it has a sample hook that sets a label on new objects. For each kind that
+--validate names, it has a sample hook that requires this label. Replace the
+sample hooks with your own policy.
 
 Each hook has a unit test and a test with a real API server. The tests of mutating
 hooks also check that a second call is safe. The project also has a Dockerfile,
-manifests with two replicas, and a CI workflow. "make" lists what you can do.
+manifests with two replicas, and a CI workflow. "make" lists the targets.
 
 Name a kind by its plural, such as pods. If several groups have that plural, write
 GROUP/VERSION/PLURAL or PLURAL.GROUP, such as apps/v1/deployments. For a custom
@@ -39,19 +39,21 @@ resource, also name its Go type:
 
 If the import path is in the new module, init writes the Go type and a
 CustomResourceDefinition for you to complete. If it is in another module, the go
-command downloads that module, or uses the folder of --replace. For such a type,
-also replace the generated CustomResourceDefinition in e2e/testdata with the real
-one.
+command downloads that module, or uses the folder given with --replace. For such a
+type, also replace the generated CustomResourceDefinition in e2e/testdata with the
+real one.
 
 By default the certificates come from cert-manager, and YAML manifests register
-the hooks. The program itself then needs no permissions. With --certs self-managed
-the project needs no cert-manager: the program creates its own certificates and
-registers its own hooks. Its token can then change its webhook configurations, which
-select the requests that the hooks see and change. Protect this token like the token
-of a cluster administrator.
+the hooks. The program itself then needs no permissions.
 
-admitkit is not published yet. Therefore go.mod refers to the checkout from which
-admitkit was built, or to the one of --admitkit.
+With --certs self-managed the project needs no cert-manager: the program creates its
+own certificates and registers its own hooks. Whoever has the token of its
+ServiceAccount can then change its webhook configurations, and so select the requests
+that the hooks see and change. Protect this token like the token of a cluster
+administrator.
+
+admitkit is not published yet. Therefore go.mod refers to a checkout: the one that
+--admitkit names, or else the one from which admitkit was built.
 
 init needs Go. If a step fails, init writes nothing.`,
 		Example: `
@@ -86,11 +88,11 @@ admitkit init --list-kinds`,
 	kindFlags(c, &o)
 	flags.StringVar(&o.Module, "module", "", "module path (default example.com/NAME)")
 	flags.StringVar(&o.Domain, "domain", "", "domain for the names of webhooks and labels (default the domain of the module path)")
-	flags.StringVar(&o.Dir, "dir", "", "folder of the project, which must be empty or not exist (default NAME)")
+	flags.StringVar(&o.Dir, "dir", "", "folder of the project; it must be empty or not exist (default NAME)")
 	flags.StringVar(&o.Certs, "certs", scaffold.CertManager, "source of the certificates: "+scaffold.CertManager+" or "+scaffold.SelfManaged)
 	flags.StringVar(&o.PriorityClass, "priority-class", "", "PriorityClass of the Pods, such as system-cluster-critical (default none)")
 	flags.StringArrayVar(&o.Replace, "replace", nil, "use the Go module in folder DIR instead of downloading MODULE, as `MODULE=DIR`; can be repeated")
-	flags.StringVar(&o.Admitkit, "admitkit", "", "folder with a checkout of admitkit, which go.mod refers to (default the checkout from which admitkit was built)")
+	flags.StringVar(&o.Admitkit, "admitkit", "", "folder with the checkout of admitkit for go.mod to refer to (default the checkout from which admitkit was built)")
 	flags.BoolVar(&o.SkipTidy, "skip-tidy", false, `do not run "go mod tidy", which completes go.mod and go.sum`)
 	flags.BoolVar(&kinds, "list-kinds", false, "print the built-in kinds and exit")
 	_ = c.RegisterFlagCompletionFunc("certs", cobra.FixedCompletions([]string{scaffold.CertManager, scaffold.SelfManaged}, cobra.ShellCompDirectiveNoFileComp)) // fails only if the flag does not exist
@@ -136,7 +138,7 @@ func printKinds(s *screen.Screen) error {
 			return err
 		}
 	}
-	s.Note("Kubernetes itself writes or depends on the kinds with a !: the comment of a generated hook says what to consider")
+	s.Note("'!' marks kinds that Kubernetes itself writes or depends on. The comment in the generated hook says what to consider")
 	return nil
 }
 

@@ -31,9 +31,9 @@ lint reads files, standard input, and folders with their subfolders (.yaml, .yml
 and .json). With --cluster it reads the configurations of your kubeconfig's
 cluster. In folders it skips files without objects and kustomize patches.
 
-Give lint the Namespaces, Services and Deployments of the webhook too: it then
-finds more. lint does not report what it cannot know, such as a problem that
-depends on the labels of a Namespace that it has not read.
+Give lint the Namespaces, Services and Deployments of the webhook too, so that it
+finds more. lint reports only problems that it is sure of. If a problem depends on
+the labels of a Namespace that lint has not read, lint does not report it.
 
 To suppress a finding, give the reason in an annotation of the configuration:
 
@@ -86,7 +86,7 @@ admitkit lint --rules`,
 	flags.StringArrayVar(&o.ServingCert, "serving-cert", nil, "file with the serving certificate, such as tls.crt; name the WEBHOOK if there are several; can be repeated")
 	flags.StringArrayVar(&o.Probe, "probe", nil, "address at which lint reads the serving certificate; name the WEBHOOK if there are several; can be repeated")
 	flags.DurationVar(&o.ExpiresWithin, "expires-within", 30*24*time.Hour, "report CA certificates that expire within this time")
-	flags.StringVar(&o.Kubernetes, "kubernetes-version", "", "version of the API server; skips findings about other versions (default the version of the cluster; without --cluster, all versions)")
+	flags.StringVar(&o.Kubernetes, "kubernetes-version", "", "version of the API server; lint skips findings that concern only other versions (default the version of the cluster; without --cluster, all versions)")
 	flags.BoolVar(&list, "rules", false, "list the rules")
 	flags.StringVar(&explain, "explain", "", "explain the rule with this ID")
 	for _, name := range []string{"severity", "fail-on"} {

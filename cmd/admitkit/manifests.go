@@ -25,30 +25,32 @@ func newManifests(s *screen.Screen) *cobra.Command {
 a MutatingWebhookConfiguration, a ValidatingWebhookConfiguration, or both.
 
 PACKAGE is a folder or an import path. The default is ./hooks if that folder
-exists, and otherwise the working directory. The hooks are the result of this
+exists, and otherwise the current folder. The hooks are the result of this
 function, which can also return an error:
 
   func Hooks() []*webhook.Hook
 
 The function may have the parameters (context.Context, *program.Deps). Even then,
 the command needs no cluster. Without the function, the hooks are the exported
-variables of type *webhook.Hook, and the results of exported functions without
-parameters that return one. The go command builds the package; nothing is written
-into its folder.
+variables of type *webhook.Hook, and the results of exported functions that take
+no parameters and return one. The go command builds the package; nothing is
+written into its folder.
 
-All fields are explicit. An unset failurePolicy is Fail, matchPolicy is
-Equivalent, timeoutSeconds is 5, sideEffects is None, and the namespaceSelector
-excludes kube-system and the namespace of the webhook.
+The output sets every field. For fields that a hook leaves unset, it has these
+defaults: failurePolicy Fail, matchPolicy Equivalent, timeoutSeconds 5,
+sideEffects None, and a namespaceSelector that excludes kube-system and the
+namespace of the webhook.
 
-In a project of "admitkit init", the defaults of --service and --cert-manager
-come from the project. "make manifests" in the project writes the manifests of
-its deployment. With cert-manager they include these objects. Otherwise they have
-only the RBAC rules, because the program registers its own hooks.
+In a project that "admitkit init" generated, the defaults of --service and
+--cert-manager come from the project. "make manifests" in the project writes the
+manifests to deploy it. With cert-manager, they include the webhook configurations.
+Without it, they include RBAC rules instead, because the program registers its own
+hooks.
 
 --form selects the API servers that can use the output:
 
   v1       Kubernetes 1.16 and later
-  v1beta1  Kubernetes before 1.22; matchConditions are rejected
+  v1beta1  Kubernetes before 1.22; the command fails if a hook has matchConditions
   static   files that the API server reads when it starts (manifest-based
            admission control, from Kubernetes 1.37, or 1.36 with its feature gate), and
            the AdmissionConfiguration that names them; needs --url
@@ -129,7 +131,7 @@ admitkit manifests --form static --url https://127.0.0.1:9443 --name shop --ca-f
 	f.StringVar(&o.Namespace, "namespace", "", "namespace of the hooks, which the namespaceSelector excludes (default the namespace of the Service)")
 	f.StringArrayVar(&o.Labels, "label", nil, "label for the objects, as `KEY=VALUE`; can be repeated")
 	f.StringArrayVar(&o.Annotations, "annotation", nil, "annotation for the objects, as `KEY=VALUE`; can be repeated")
-	f.StringVar(&dir, "dir", "", "write one file per object into `DIR` instead of standard output; all files or none are written")
+	f.StringVar(&dir, "dir", "", "write one file per object into `DIR` instead of standard output; if one cannot be written, none is")
 	f.StringVar(&o.ServerDir, "server-dir", "/etc/kubernetes/admission", "with --form static: folder to which you copy the files on the API server's machine")
 	_ = c.RegisterFlagCompletionFunc("form", cobra.FixedCompletions(manifests.Forms(), cobra.ShellCompDirectiveNoFileComp)) // fails only if the flag does not exist
 	_ = c.MarkFlagDirname("dir")
@@ -153,7 +155,7 @@ func writeManifests(s *screen.Screen, set *manifests.Set, dir, form string) erro
 		s.Note("wrote %s", name)
 	}
 	for _, name := range stale {
-		s.Note("%s is from an earlier run and has no hooks now: remove it", name)
+		s.Note("%s is left over from an earlier run, and no current hook needs it: delete it", name)
 	}
 	return nil
 }

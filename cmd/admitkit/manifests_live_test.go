@@ -253,7 +253,7 @@ func TestStaticManifests(t *testing.T) {
 	// The API server notices changed and removed files.
 	notes := s.write(t, "narrow")
 	old := filepath.Join(s.dir, "mutating", "shop.yaml")
-	if want := old + " is from an earlier run and has no hooks now: remove it\n"; !strings.HasSuffix(notes, want) {
+	if want := old + " is left over from an earlier run, and no current hook needs it: delete it\n"; !strings.HasSuffix(notes, want) {
 		t.Errorf("notes %q", notes)
 	}
 	await(t, "the guard selects fewer objects", func() bool { _, err := s.create(ctx, bad); return err == nil })

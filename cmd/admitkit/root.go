@@ -51,13 +51,13 @@ func newRoot(s *screen.Screen) *cobra.Command {
 		Long: `Scaffold, run, verify, lint and explain Kubernetes admission webhooks.
 
 "verify", "lint", "explain" and "audit" work with webhooks in any language.
-"init", "add", "manifests" and "dev" are for hooks in Go; "dev --url" runs a
-webhook in any language.
+"init", "add", "manifests" and "dev" are for hooks in Go. "dev --url" registers a
+running webhook, in any language.
 
 Exit codes of all commands:
 
   0  success, and nothing was found
-  1  a problem was found, such as a law that fails or a lint finding
+  1  a problem was found, such as a lint finding or a law of "verify" that fails
   2  the command failed, or too little is known for an answer
 
 If a command uses other exit codes, its help lists them.`,

@@ -40,26 +40,28 @@ func newVerify(s *screen.Screen) *cobra.Command {
 
 The API server can call a mutating webhook several times for one object: again in
 the same request after another webhook's change, at every update, and after a
-restore. verify calls the webhook as the API server does. It generates objects
-from your samples, and edits them between two calls as users, controllers and
-other webhooks do. It then checks laws, such as "a second call changes nothing".
+restore from a backup. verify calls the webhook as the API server does. It
+generates objects from your samples, and edits them between two calls as users,
+controllers and other webhooks do. It then checks laws, such as "a second call
+changes nothing".
 For a law that fails, verify reports a minimal object, the cause and a likely
 fix. docs/idempotence.md explains the laws and the report.
 
 The webhook must be running: on this machine, or behind "kubectl port-forward".
---webhook-configuration has its operations, kinds, selectors, review versions
-and side effects. Without --url, verify calls the address in its clientConfig.
-With --url, verify ignores the clientConfig, except for the caBundle if --ca-file
-is not set. Without a configuration, verify assumes CREATE of the kinds of the
-samples.
+The file of --webhook-configuration gives the operations, kinds, selectors, review
+versions and side effects of the webhook. Without --url, verify calls the address
+in the clientConfig. With --url, verify ignores the clientConfig, except for the
+caBundle if --ca-file is not set. Without a configuration, verify assumes that the
+webhook is called for CREATE of the samples' kinds.
 
--f has sample objects that the webhook changes, CustomResourceDefinitions, and
+-f gives sample objects that the webhook changes, CustomResourceDefinitions, and
 Namespaces with their labels. verify sends objects only to the webhook and
 creates none in a cluster.
 
 Between two calls, a real API server on this machine defaults and validates the
-objects, if there is one (see "admitkit apiserver path"). Otherwise verify does
-that in process. The same command line makes the same calls in the same order.
+objects, if its binaries are installed (see "admitkit apiserver path"). Otherwise
+verify does that in process. The same command line makes the same calls in the
+same order.
 
 Exit codes:
 
@@ -168,11 +170,11 @@ func moreMemory() func() {
 func verifyFlags(c *cobra.Command, o *verify.Options) {
 	f := c.Flags()
 	f.SortFlags = false // the help and the line that repeats a run have the most important flags first
-	f.StringArrayVar(&o.URLs, "url", nil, "URL of the webhook, or with --chain NAME=URL; can be repeated for replicas, which must give the same answers")
+	f.StringArrayVar(&o.URLs, "url", nil, "URL of the webhook; with --chain, NAME=URL; can be repeated for replicas, which must give the same answers")
 	f.StringVar(&o.CAFile, "ca-file", "", "PEM file with the CA of the webhook's server (default the caBundle of the configuration, or the system's CAs)")
-	f.StringArrayVar(&o.Configurations, "webhook-configuration", nil, "file with the MutatingWebhookConfiguration, or - for standard input (default the one among the objects of -f)")
+	f.StringArrayVar(&o.Configurations, "webhook-configuration", nil, "file with the MutatingWebhookConfiguration, or - for standard input (default the one in the files of -f)")
 	f.StringArrayVarP(&o.Files, "filename", "f", nil, "file or folder with samples, CustomResourceDefinitions and Namespaces; can be repeated")
-	f.StringVar(&o.Webhook, "webhook", "", "name of the webhook, if the configuration has several (default the one with the path of --url)")
+	f.StringVar(&o.Webhook, "webhook", "", "name of the webhook, if the configuration has several (default the one whose path is that of --url)")
 	f.StringArrayVar(&o.Chain, "chain", nil, "file with configurations whose webhooks are all tested together; can be repeated")
 	f.StringVar(&o.Hook, "hook", "", "Go package of hooks, such as ./hooks, that verify builds and runs")
 	f.StringVar(&o.Exceptions, "exceptions", "", "YAML file with failures that are intended: a list of path, law and reason")
@@ -182,7 +184,7 @@ func verifyFlags(c *cobra.Command, o *verify.Options) {
 	f.Int64Var(&o.Seed, "seed", idempotence.DefaultSeed, "random seed of the generated objects and edits")
 	f.IntVar(&o.Objects, "objects", idempotence.DefaultObjects, "number of objects to generate")
 	f.DurationVar(&o.Budget, "budget", idempotence.DefaultBudget, "time limit of the run; laws without a verdict at its end are inconclusive")
-	f.StringVar(&o.RunAgain, "run-again", "", "line that the report gives to repeat the run, for a program that runs verify (default this command line)")
+	f.StringVar(&o.RunAgain, "run-again", "", "`COMMAND` that the report shows for repeating the run; for programs that wrap verify (default this command line)")
 	f.BoolVar(&o.Server, "server", false, "require a real API server between two calls")
 	f.BoolVar(&o.InProcess, "in-process", false, "do not use a real API server")
 	f.StringVar(&o.ServerName, "server-name", "", "DNS name to expect in the server's certificate (default the host of the URL)")

@@ -44,14 +44,14 @@ func newVet(s *screen.Screen) *cobra.Command {
 		Use:     "vet [PACKAGE...]",
 		Short:   "Find handlers whose errors should be denials",
 		GroupID: "write",
-		Long: `Find errors of admission handlers that were meant as denials.
+		Long: `Find errors that admission handlers return and that were meant as denials.
 
 In controller-runtime, any error of a validator denies the request. In admitkit, an
 error that is not a denial is a failure to decide: with failurePolicy Ignore the
-request is admitted. vet reports errors that a handler returns and that errors.New or
-fmt.Errorf created without wrapping another error. It also follows calls to functions
-in the same package. To accept an error, write //admitkit:failure on its line or on
-the line above.
+request is admitted. vet reports an error that a handler returns, if errors.New or
+fmt.Errorf created it and it wraps no other error. vet also follows calls to
+functions in the same package. To accept an error, write //admitkit:failure on its
+line or on the line above.
 
 vet runs "go vet" with this program. In CI you can also run
 
