@@ -184,7 +184,7 @@ func TestFrozen(t *testing.T) {
 	replace(t, filepath.Join(dir, "config/deployment.yaml"), "automountServiceAccountToken: false", "automountServiceAccountToken: true")
 }
 
-// cart is a module with a type whose package name differs from its version.
+// cart is a module with an API type in a package whose name differs from the API version.
 const cart = `package types
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -292,7 +292,8 @@ func (p *project) test(t *testing.T) {
 	}
 }
 
-// namesMissingServer checks that without an API server the error names the variable and a command.
+// namesMissingServer runs the tests of the project without an API server. It checks that the error names the variable
+// KUBEBUILDER_ASSETS and a command.
 func (p *project) namesMissingServer(t *testing.T, dir string) {
 	out, err := execute(t, dir, "make", "e2e", "KUBEBUILDER_ASSETS=/nowhere")
 	if err == nil || !strings.Contains(out, `from KUBEBUILDER_ASSETS="/nowhere": `) || !strings.Contains(out, "\nunset KUBEBUILDER_ASSETS; make e2e ") {
@@ -319,7 +320,7 @@ func (p *project) grows(t *testing.T, dir string) {
 	// A second run fails and changes nothing.
 	unchanged(t, dir, func() {
 		out, err := execute(t, dir, admitkit, append([]string{"add", "hook"}, p.add...)...)
-		if err == nil || !strings.Contains(out, "exists already: nothing was changed") {
+		if err == nil || !strings.Contains(out, "already exists: nothing was changed") {
 			t.Errorf("the command fails with %v\n%s", err, out)
 		}
 	})

@@ -57,7 +57,7 @@ type addition struct {
 	notes   []string
 }
 
-// render generates all files. It fails if a file or function of a new hook exists already.
+// render generates all files. It fails if a file or function of a new hook already exists.
 func (a *addition) render() error {
 	crds := a.ownDefinitions()
 	for _, h := range a.project.Hooks {
@@ -113,11 +113,11 @@ func (a *addition) ownDefinitions() bool {
 	return err == nil && bytes.Equal(text, want)
 }
 
-// checkFree returns an error if a file or function of a new hook exists already.
+// checkFree returns an error if a file or function of a new hook already exists.
 func (a *addition) checkFree(h *Hook) error {
 	for _, name := range []string{"hooks/" + h.File(), "hooks/" + h.TestFile(), "e2e/" + h.TestFile()} {
 		if a.has(name) {
-			return problem.New("%s exists already: nothing was changed", name).
+			return problem.New("%s already exists: nothing was changed", name).
 				Hint("edit the file, or rename it").
 				Hint("if an earlier add hook was killed: add the hook to %s and run make manifests, or remove its files and run add hook again", hooksFile)
 		}

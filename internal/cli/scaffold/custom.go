@@ -57,8 +57,8 @@ func parse(text, module string) (*Kind, error) {
 // importPath matches import paths. It allows no characters that would end a string or a line of Go.
 var importPath = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~-]*(/[A-Za-z0-9._~-]+)*$`)
 
-// locate sets k.local if the Go type is in the module of the project. It rejects packages that a project uses for
-// something else.
+// locate sets k.local if the Go type is in the module of the project. It rejects the main package, and packages in
+// folders that every project uses for other code.
 func (k *Kind) locate(text, module string) error {
 	if k.Package == module {
 		return problem.New("%q: the package %s is the main program, which cannot be imported", text, module).Hint("%s/%s=%s/api/%s.%s", k.Group, k.Version+"/"+k.Resource, module, k.Version, k.Type)

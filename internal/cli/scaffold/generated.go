@@ -56,7 +56,7 @@ func (f files) addManifests(ctx context.Context, p *Project) error {
 	return nil
 }
 
-// registered returns a hook with the same registration as the template.
+// registered returns a hook with the registration that the template of h generates.
 func (h *Hook) registered() *webhook.Hook {
 	if h.Mutates {
 		return webhook.Mutating(admissionregistrationv1.MutatingWebhook{

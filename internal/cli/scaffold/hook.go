@@ -10,7 +10,7 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// A Hook is the data for the templates of a hook.
+// A Hook is a hook of a project, as data for the templates.
 type Hook struct {
 	*Project
 	Kind    *Kind
@@ -94,8 +94,8 @@ func (p *Project) hooksOf(mutate, validate []string) ([]*Hook, error) {
 	return all, err
 }
 
-// SampleText returns the object that the tests create. If only a validating hook handles it, it has the label that the hook
-// requires.
+// SampleText returns the object that the tests create. If only a validating hook handles it, it has the label that the
+// hook requires.
 func (h *Hook) SampleText() string {
 	text := strings.TrimSuffix(h.Kind.Sample, "\n") + "\n"
 	if h.Mutates {

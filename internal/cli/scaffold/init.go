@@ -23,7 +23,8 @@ type Options struct {
 	Dir string
 	// Mutate and Validate are the kinds that get mutating and validating hooks.
 	Mutate, Validate []string
-	// Module, Domain, Certs, PriorityClass and Admitkit are only for Init. Admitkit is the folder of a checkout of admitkit.
+	// Module, Domain, Certs, PriorityClass and Admitkit are only for Init. Admitkit is the folder of a checkout of
+	// admitkit.
 	Module, Domain, Certs, PriorityClass, Admitkit string
 	// Replace has entries MODULE=DIR for go.mod. Only for Init.
 	Replace []string
@@ -111,8 +112,8 @@ func (p *Project) render(ctx context.Context, t *tree) (files, error) {
 // .yaml, other tools do not read the file as an object.
 const definitionsFile = "config/crd/Kustomization"
 
-// create writes the files into a temporary folder and moves them when they are complete. The temporary folder is in dir if
-// dir exists, and otherwise beside it.
+// create writes the files into a temporary folder and moves them when they are complete. The temporary folder is in
+// dir if dir exists, and otherwise beside it.
 func create(ctx context.Context, dir string, all files, o *Options) error {
 	parent, prefix := filepath.Dir(filepath.Clean(dir)), filepath.Base(dir)
 	_, err := os.Stat(dir)

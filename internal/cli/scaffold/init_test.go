@@ -93,8 +93,8 @@ func TestAddRefuses(t *testing.T) {
 		o            Options
 		want         string
 	}{
-		{"file", "it is the user's", "hooks/mutate_secrets_test.go", "package hooks\n", Options{Mutate: []string{"secrets"}}, "hooks/mutate_secrets_test.go exists already"},
-		{"hook", "the hook exists", "", "", Options{Mutate: []string{"pods"}}, "hooks/mutate_pods.go exists already"},
+		{"file", "it is the user's", "hooks/mutate_secrets_test.go", "package hooks\n", Options{Mutate: []string{"secrets"}}, "hooks/mutate_secrets_test.go already exists"},
+		{"hook", "the hook exists", "", "", Options{Mutate: []string{"pods"}}, "hooks/mutate_pods.go already exists"},
 		{"name", "it would not compile", "hooks/x.go", "package hooks\n\nfunc mutateSecret() {}\n", Options{Mutate: []string{"secrets"}}, "hooks already declares mutateSecret"},
 		{"name in e2e", "it would not compile", "e2e/x_test.go", "package e2e\n\nvar TestMutateSecret = 1\n", Options{Mutate: []string{"secrets"}}, "e2e already declares TestMutateSecret"},
 		{"kind", "as in init", "", "", Options{Mutate: []string{"secret"}}, `unknown kind "secret"`},

@@ -19,8 +19,8 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// updateManifests replaces the generated blocks of the manifests with what the program prints for its hooks. It adds a note
-// instead for a block that the user has edited.
+// updateManifests replaces the generated blocks of the manifests with what the program prints for its hooks. It adds a
+// note instead for a block that the user has edited.
 func (a *addition) updateManifests(ctx context.Context, o *Options) error {
 	o.reportProgress("building the program to generate manifests")
 	temporary, err := scratch.New("", "admitkit-add-")
@@ -50,7 +50,8 @@ func (a *addition) updateManifests(ctx context.Context, o *Options) error {
 	return nil
 }
 
-// updateManifest replaces the block of one manifest. before and now are the programs without and with the new hooks.
+// updateManifest replaces the generated block of one manifest. before is the path of the program without the new hooks,
+// and now the path of the program with them.
 func (a *addition) updateManifest(ctx context.Context, m Manifest, before, now string) error {
 	file, err := os.ReadFile(a.path(m.File))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -26,7 +26,7 @@ const (
 // projectFile stores the name, domain and certificate source of a project, for Add.
 const projectFile = ".admitkit.yaml"
 
-// A Project is the data for the templates of a project.
+// A Project is a project that "admitkit init" generates, as data for the templates.
 type Project struct {
 	Name   string `json:"name"`
 	Domain string `json:"domain"`
@@ -43,7 +43,8 @@ type Project struct {
 // SelfManaged reports whether the program generates its own certificates.
 func (p *Project) SelfManaged() bool { return p.Certs == SelfManaged }
 
-// CriticalPriority reports whether the priority class is one that API servers may limit to namespaces with a quota for it.
+// CriticalPriority reports whether the priority class is one that API servers may limit to namespaces with a quota for
+// it.
 func (p *Project) CriticalPriority() bool { return strings.HasPrefix(p.PriorityClass, "system-") }
 
 var modulePath = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~-]*(/[A-Za-z0-9._~-]+)*$`)

@@ -38,8 +38,8 @@ type Replace struct{ Module, Dir string }
 // pseudoVersion matches the time and the commit in a version without a tag (go.dev/ref/mod#pseudo-versions).
 var pseudoVersion = regexp.MustCompile(`\d{14}-[0-9a-f]{12}(\+|$)`)
 
-// publishedVersion returns the version of admitkit in this program if other machines can download it. A program that was
-// built in a checkout has such a version only if the commit has a tag and there were no changes.
+// publishedVersion returns the version of admitkit in this program if other machines can download it. A program that
+// was built in a checkout has such a version only if the commit has a tag and there were no changes.
 func publishedVersion(info *debug.BuildInfo) (string, bool) {
 	for _, m := range info.Deps {
 		if m.Path == admitkitModule {
@@ -52,8 +52,8 @@ func publishedVersion(info *debug.BuildInfo) (string, bool) {
 	return v, info.Main.Path == admitkitModule && strings.HasPrefix(v, "v") && !(inCheckout && untagged)
 }
 
-// find sets the version or checkout of admitkit: the checkout that the user names, the published version of this program,
-// or the checkout from which this program was built.
+// find sets the version or checkout of admitkit: the checkout that the user names, the published version of this
+// program, or the checkout from which this program was built.
 func (s *source) find(ctx context.Context, folder string) error {
 	if info, ok := debug.ReadBuildInfo(); ok && folder == "" {
 		if version, ok := publishedVersion(info); ok {
