@@ -25,7 +25,7 @@ import (
 // policies are the MutatingAdmissionPolicies, which the API server applies before mutating webhooks.
 type policies struct {
 	all map[string]*policy
-	// bound has the names of policies with a binding. It is nil if the bindings are unknown.
+	// bound has the names of the policies that have a binding. It is nil if the bindings are unknown.
 	bound map[string]bool
 	// known means that the list of policies is complete.
 	known bool
@@ -67,8 +67,8 @@ func (p *policies) add(all []*objects.Object) error {
 	return nil
 }
 
-// may returns the names of policies that may change the object of a request. It ignores their selectors, their
-// conditions, and the versions in their rules: policies also match equivalent versions.
+// may returns the names of the policies that may change the object of a request. It does not evaluate their selectors
+// and conditions. It also ignores the versions in their rules, because policies match equivalent versions too.
 func (p *policies) may(a *knownRequest) []string {
 	if a.Operation == admissionv1.Delete {
 		return nil // there is nothing to change
@@ -90,7 +90,7 @@ func (p *policies) may(a *knownRequest) []string {
 }
 
 // readPolicies reads the policies in the newest version that the cluster serves.
-func (l *live) readPolicies(ctx context.Context, w *World) error {
+func (l *liveCluster) readPolicies(ctx context.Context, w *Facts) error {
 	for _, version := range []string{"v1", "v1beta1", "v1alpha1"} {
 		of := schema.GroupVersion{Group: admissionregistrationv1.GroupName, Version: version}
 		all, err := cluster.List(ctx, l.config, of.WithResource("mutatingadmissionpolicies"))
@@ -117,7 +117,7 @@ func (l *live) readPolicies(ctx context.Context, w *World) error {
 	return nil
 }
 
-// byPolicy makes a predicate unknown if an admission policy may change its result before webhooks are called.
+// byPolicy sets the result of a predicate to unknown if an admission policy may change it before webhooks are called.
 func (t *explainer) byPolicy(p *Predicate, looks bool) {
 	if looks && len(t.policies) > 0 && p.Answer != chain.Unknown {
 		p.set(chain.Unknown, fmt.Sprintf("MutatingAdmissionPolicy %s may change the object before webhooks are called", or(t.policies)))
@@ -127,8 +127,8 @@ func (t *explainer) byPolicy(p *Predicate, looks bool) {
 // limitAnnotation is the annotation in which the plugin LimitRanger records the values that it set.
 const limitAnnotation = "kubernetes.io/limit-ranger"
 
-// withLimits explains the request as if LimitRanger had added its annotation. It returns nil if LimitRanger cannot
-// apply, or if no condition reads annotations.
+// withLimits explains the request as if LimitRanger had added its annotation. It returns nil if LimitRanger cannot add
+// one to the object, or if no condition reads annotations.
 func (t *explainer) withLimits(ctx context.Context, engine *chain.Chain) (*chain.Explanation, error) {
 	if isPod := t.req.resource.GroupResource() == (schema.GroupResource{Resource: "pods"}); !isPod || t.req.Operation != admissionv1.Create || t.req.SubResource != "" || t.noLimits {
 		return nil, nil
@@ -165,7 +165,7 @@ func (t *explainer) withLimits(ctx context.Context, engine *chain.Chain) (*chain
 	return engine.Explain(ctx, request)
 }
 
-// byLimits makes a condition on the annotations of a Pod unknown if LimitRanger may add one.
+// byLimits sets the result of a condition on the annotations of a Pod to unknown if LimitRanger may add an annotation.
 func (t *explainer) byLimits(webhook, predicate int, p *Predicate) {
 	m := mentioned(p.Expression)
 	if t.limited == nil || p.Answer == chain.Unknown || !m.object || !m.words["annotations"] {
@@ -178,7 +178,7 @@ func (t *explainer) byLimits(webhook, predicate int, p *Predicate) {
 }
 
 // noLimits reports whether a namespace of the cluster is known to have no LimitRange.
-func (l *live) noLimits(ctx context.Context, namespace string) (bool, error) {
+func (l *liveCluster) noLimits(ctx context.Context, namespace string) (bool, error) {
 	found, err := l.client.CoreV1().LimitRanges(namespace).List(ctx, metav1.ListOptions{Limit: 1})
 	if apierrors.IsForbidden(err) {
 		return false, nil

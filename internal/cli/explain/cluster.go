@@ -25,15 +25,15 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// A live is a connection to a cluster.
-type live struct {
+// A liveCluster is a connection to a cluster.
+type liveCluster struct {
 	config *rest.Config
 	client kubernetes.Interface
 }
 
-// FromCluster returns the World of a cluster. configurations are from files, and replace those of the cluster with the
-// same name. more are namespaces and definitions from files, which the cluster may lack.
-func FromCluster(ctx context.Context, where cluster.Flags, configurations, more []*objects.Object) (*World, error) {
+// FromCluster returns the Facts about a cluster. configurations are from files. They replace the configurations of the
+// cluster that have the same name. more are namespaces and definitions from files, which the cluster may lack.
+func FromCluster(ctx context.Context, where cluster.Flags, configurations, more []*objects.Object) (*Facts, error) {
 	config, err := where.Config()
 	if err != nil {
 		return nil, err
@@ -41,13 +41,13 @@ func FromCluster(ctx context.Context, where cluster.Flags, configurations, more 
 	return from(ctx, config, configurations, more)
 }
 
-func from(ctx context.Context, config *rest.Config, configurations, more []*objects.Object) (*World, error) {
+func from(ctx context.Context, config *rest.Config, configurations, more []*objects.Object) (*Facts, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, problem.New("cannot use the kubeconfig: %w", err)
 	}
-	l := &live{config, client}
-	w := newWorld("cluster")
+	l := &liveCluster{config, client}
+	w := newFacts("cluster")
 	w.lookUp, w.resources, w.stored, w.noLimits = l.labels, l.resource, l.stored, l.noLimits
 	w.authorizer = authorizer.AuthorizerFunc(l.authorize)
 	if err := l.read(ctx, w); err != nil {
@@ -76,7 +76,7 @@ func from(ctx context.Context, config *rest.Config, configurations, more []*obje
 }
 
 // read reads the configurations, the definitions of custom resources, the version and the user.
-func (l *live) read(ctx context.Context, w *World) error {
+func (l *liveCluster) read(ctx context.Context, w *Facts) error {
 	registration := schema.GroupVersion{Group: "admissionregistration.k8s.io", Version: "v1"}
 	var all []*objects.Object
 	for _, resource := range []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"} {
@@ -116,7 +116,7 @@ func (l *live) read(ctx context.Context, w *World) error {
 	return nil
 }
 
-func (l *live) labels(ctx context.Context, name string) (map[string]string, error) {
+func (l *liveCluster) labels(ctx context.Context, name string) (map[string]string, error) {
 	namespace, err := l.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, problem.New("it is not in the cluster, so an API server would reject the request").Hint("kubectl create namespace %s", name).Hint("--namespace-labels KEY=VALUE,..., to explain as if it existed")
@@ -128,7 +128,7 @@ func (l *live) labels(ctx context.Context, name string) (map[string]string, erro
 }
 
 // stored reads the stored object for an update.
-func (l *live) stored(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (*objects.Object, error) {
+func (l *liveCluster) stored(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (*objects.Object, error) {
 	client, err := dynamic.NewForConfig(l.config)
 	if err != nil {
 		return nil, problem.New("cannot use the kubeconfig: %w", err)
@@ -148,7 +148,7 @@ func (l *live) stored(ctx context.Context, gvr schema.GroupVersionResource, name
 }
 
 // resource asks the discovery API of the cluster for the resource of a kind.
-func (l *live) resource(kind schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+func (l *liveCluster) resource(kind schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 	list, err := l.client.Discovery().ServerResourcesForGroupVersion(kind.GroupVersion().String())
 	if err != nil && !apierrors.IsNotFound(err) {
 		return schema.GroupVersionResource{}, false, cluster.Explain(l.config, err)
@@ -165,7 +165,7 @@ func (l *live) resource(kind schema.GroupVersionKind) (schema.GroupVersionResour
 }
 
 // authorize asks the cluster for the answer to an authorizer check of a condition.
-func (l *live) authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+func (l *liveCluster) authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	spec := authorizationv1.SubjectAccessReviewSpec{User: a.GetUser().GetName(), UID: a.GetUser().GetUID(), Groups: a.GetUser().GetGroups()}
 	for key, values := range a.GetUser().GetExtra() {
 		if spec.Extra == nil {

@@ -17,13 +17,12 @@ import (
 
 // An explainer computes the explanation of one request.
 type explainer struct {
-	world *World
+	facts *Facts
 	hooks []hook
 	req   *knownRequest
 	// namespaceUnknown means that the labels of the request's namespace are unknown.
 	namespaceUnknown bool
-	// noLimits means that the namespace is known to have no LimitRange. limited is the explanation if a LimitRange
-	// applies.
+	// noLimits means that the namespace is known to have no LimitRange. limited is the result of withLimits.
 	noLimits bool
 	limited  *chain.Explanation
 	// policies are the policies that may change the object before webhooks are called.
@@ -45,15 +44,15 @@ func (t *explainer) explain(ctx context.Context, engine *chain.Chain, result *Ob
 	if err != nil {
 		return err
 	}
-	if t.world.noLimits != nil && t.req.Namespace != "" {
-		if t.noLimits, err = t.world.noLimits(ctx, t.req.Namespace); err != nil {
+	if t.facts.noLimits != nil && t.req.Namespace != "" {
+		if t.noLimits, err = t.facts.noLimits(ctx, t.req.Namespace); err != nil {
 			return err
 		}
 	}
 	if t.limited, err = t.withLimits(ctx, engine); err != nil {
 		return err
 	}
-	t.policies = t.world.policies.may(t.req)
+	t.policies = t.facts.policies.may(t.req)
 	for i := range e.Webhooks {
 		t.webhooks = append(t.webhooks, t.webhook(i, &e.Webhooks[i]))
 	}
@@ -107,8 +106,8 @@ func whenDown(h *hook) string {
 	return fmt.Sprintf("no response within %d s: the request is rejected with 500", h.timeout)
 }
 
-// decide evaluates the predicates in the order in which the API server does. An unknown predicate does not matter if
-// another one fails.
+// decide evaluates the predicates in the API server's order. If a predicate does not match, the webhook is not called,
+// even if the results of others are unknown.
 func (w *explainedWebhook) decide(dryRun bool) {
 	isCondition := func(p Predicate) bool { return p.Predicate == chain.ByMatchCondition }
 	first := func(answer chain.PredicateResult, of func(Predicate) bool) *Predicate {
@@ -182,7 +181,8 @@ func (w *explainedWebhook) matching() string {
 	return why
 }
 
-// reject finds a rejection that needs no call of a webhook, and removes the calls after it.
+// reject returns the rejection of the request that happens without a call of a webhook, or nil. It marks later
+// webhooks as not called.
 func (t *explainer) reject(e *chain.Explanation) *Rejection {
 	by := func(mutating bool) int {
 		return slices.IndexFunc(t.webhooks, func(w *explainedWebhook) bool { return w.mutating == mutating && w.Rejects })

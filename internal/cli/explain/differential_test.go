@@ -21,30 +21,30 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Each world is a set of configurations that is registered at once, with many requests.
+// A round registers a set of configurations at once, and then sends many requests.
 const (
-	worlds   = 5
-	perWorld = 45
+	rounds   = 5
+	perRound = 45
 )
 
 // TestAgreesWithServer checks that explanations of generated requests agree with a real API server.
 func TestAgreesWithServer(t *testing.T) {
-	seed, n := uint64(1), perWorld
+	seed, n := uint64(1), perRound
 	if text := os.Getenv("ADMITKIT_EXPLAIN_SEED"); text != "" {
 		seed, _ = strconv.ParseUint(text, 10, 64)
 	}
-	if text := os.Getenv("ADMITKIT_EXPLAIN_CASES"); text != "" { // in each world
+	if text := os.Getenv("ADMITKIT_EXPLAIN_CASES"); text != "" { // in each round
 		n, _ = strconv.Atoi(text)
 	}
-	t.Logf("seed %d, %d worlds of %d requests; ADMITKIT_EXPLAIN_SEED and ADMITKIT_EXPLAIN_CASES choose others", seed, worlds, n)
+	t.Logf("seed %d, %d rounds of %d requests; ADMITKIT_EXPLAIN_SEED and ADMITKIT_EXPLAIN_CASES choose others", seed, rounds, n)
 	r := newRig(t)
 	r.makeEnvironment(t)
-	var requests [worlds][]*randomRequest
+	var requests [rounds][]*randomRequest
 	g := newGenerator(seed)
-	for world := range worlds {
+	for round := range rounds {
 		for i := range n {
-			c := g.request(world*n + i)
-			requests[world] = append(requests[world], c)
+			c := g.request(round*n + i)
+			requests[round] = append(requests[round], c)
 			if c.stored != nil {
 				c.stored = r.must(t, http.MethodPost, c.path("", ""), c.stored)
 				c.update(t, r)
@@ -52,11 +52,11 @@ func TestAgreesWithServer(t *testing.T) {
 		}
 	}
 	var counts tally
-	for world := range worlds {
-		g := newGenerator(seed*1000 + uint64(world))
+	for round := range rounds {
+		g := newGenerator(seed*1000 + uint64(round))
 		mutating, validating := g.configurations()
-		r.register(t, world, mutating, validating)
-		files := r.world(t, mutating, validating)
+		r.register(t, round, mutating, validating)
+		files := r.facts(t, mutating, validating)
 		live, err := from(t.Context(), r.config, nil, read(t, environment+"---"+widgets()))
 		if err != nil {
 			t.Fatal(err)
@@ -66,20 +66,20 @@ func TestAgreesWithServer(t *testing.T) {
 		for range 4 {
 			wg.Go(func() {
 				for c := range work {
-					r.compare(t, map[string]*World{"files": files, "cluster": live}, c, &counts)
+					r.compare(t, map[string]*Facts{"files": files, "cluster": live}, c, &counts)
 				}
 			})
 		}
-		for _, c := range requests[world] {
+		for _, c := range requests[round] {
 			work <- c
 		}
 		close(work)
 		wg.Wait()
 	}
-	counts.report(t, seed == 1 && n == perWorld)
+	counts.report(t, seed == 1 && n == perRound)
 }
 
-// update returns the new object of an update, with the resourceVersion of the stored one.
+// update sets the resourceVersion of the new object to that of the stored object.
 func (c *randomRequest) update(t *testing.T, r *rig) {
 	t.Helper()
 	if c.operation != "UPDATE" {
@@ -96,8 +96,8 @@ func (c *randomRequest) update(t *testing.T, r *rig) {
 	metadata["resourceVersion"], metadata["uid"] = stored["resourceVersion"], stored["uid"]
 }
 
-// world returns a World from files: configurations, definitions, namespaces and permissions.
-func (r *rig) world(t *testing.T, mutating []*admissionregistrationv1.MutatingWebhookConfiguration, validating []*admissionregistrationv1.ValidatingWebhookConfiguration) *World {
+// facts returns the Facts from files: configurations, definitions, namespaces and permissions.
+func (r *rig) facts(t *testing.T, mutating []*admissionregistrationv1.MutatingWebhookConfiguration, validating []*admissionregistrationv1.ValidatingWebhookConfiguration) *Facts {
 	t.Helper()
 	var text strings.Builder
 	for _, c := range mutating {
@@ -122,7 +122,7 @@ func (r *rig) world(t *testing.T, mutating []*admissionregistrationv1.MutatingWe
 	return w
 }
 
-// scripted is the authorizer of the World from files. It grants the same permissions as the RBAC objects of the rig.
+// scripted is the authorizer of the Facts from files. It grants the same permissions as the RBAC objects of the rig.
 func scripted(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	in := func(group string) bool { return slices.Contains(a.GetUser().GetGroups(), group) }
 	jane := a.GetUser().GetName() == "jane" && slices.Contains([]string{"create", "update", "delete", "get"}, a.GetVerb())
@@ -133,7 +133,7 @@ func scripted(_ context.Context, a authorizer.Attributes) (authorizer.Decision, 
 }
 
 // explained returns the explanation of a case, with the input that a user of the command would give.
-func (w *World) explained(t *testing.T, c *randomRequest) (*Object, error) {
+func (w *Facts) explained(t *testing.T, c *randomRequest) (*Object, error) {
 	user := c.user
 	user.Extra = map[string][]string{"case": {c.id}} // as the rig sends it
 	ask := Ask{Operation: c.operation, SubResource: c.sub, User: &user, DryRun: c.dryRun}
@@ -169,9 +169,9 @@ type seen struct {
 }
 
 // compare sends a request and compares the calls with the explanations from each source.
-func (r *rig) compare(t *testing.T, worlds map[string]*World, c *randomRequest, counts *tally) {
+func (r *rig) compare(t *testing.T, sources map[string]*Facts, c *randomRequest, counts *tally) {
 	explanations := map[string]*Object{}
-	for source, w := range worlds {
+	for source, w := range sources {
 		var err error
 		if explanations[source], err = w.explained(t, c); err != nil || explanations[source].Error != "" {
 			t.Errorf("%s, from %s: %v %+v", c.id, source, err, explanations[source])
@@ -200,8 +200,8 @@ func (r *rig) compare(t *testing.T, worlds map[string]*World, c *randomRequest, 
 	}
 }
 
-// seen returns the webhooks that were called. In a deletion, the calls of its second step are repetitions, in any
-// order.
+// seen returns the webhooks that were called. A deletion can have two steps. The second step calls the webhooks again,
+// in any order.
 func (c *randomRequest) seen(calls []call, code int) seen {
 	s := seen{Rejected: code >= 400 && c.operation != "CONNECT"}
 	var again []string
@@ -274,7 +274,7 @@ func (o *Object) differs(want seen, code int) (diff string, unknown bool) {
 	return cmp.Diff(want, got, cmpopts.EquateEmpty()), len(not) > 0
 }
 
-// A tally counts the cases that the pairs of webhook and request covered.
+// A tally counts the pairs of a webhook and a request, by the case that they cover.
 type tally struct {
 	mu      sync.Mutex
 	pairs   int
@@ -323,7 +323,7 @@ func (c *tally) pair(g *randomRequest, unknown bool) {
 	}
 }
 
-// covered lists the cases that the pairs must include.
+// covered lists the cases that a run must include.
 var covered = []string{
 	"CREATE pods", "UPDATE pods", "DELETE pods", "CONNECT pods/exec", "CREATE pods/eviction", "UPDATE pods/status", "UPDATE deployments/scale", "UPDATE widgets/status",
 	"CREATE widgets", "UPDATE widgets", "DELETE widgets", "CREATE planets", "CREATE namespaces", "UPDATE namespaces", "DELETE namespaces",

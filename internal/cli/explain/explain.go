@@ -21,7 +21,7 @@ import (
 )
 
 // Explain returns the explanation for each object.
-func (w *World) Explain(ctx context.Context, all []*objects.Object, ask Ask) (*Report, error) {
+func (w *Facts) Explain(ctx context.Context, all []*objects.Object, ask Ask) (*Report, error) {
 	report := &Report{Kubernetes: w.Kubernetes, Source: w.Source, PoliciesKnown: w.policies.known || len(w.policies.all) > 0}
 	all = w.withSubresource(ctx, all, ask)
 	requests := make([]*knownRequest, len(all))
@@ -55,7 +55,7 @@ func (w *World) Explain(ctx context.Context, all []*objects.Object, ask Ask) (*R
 	}
 	defer func() { _ = engine.Close() }() // it has no connections
 	for i, o := range all {
-		t := explainer{world: w, hooks: hooks, req: requests[i]}
+		t := explainer{facts: w, hooks: hooks, req: requests[i]}
 		result := Object{Object: o.String(), File: o.File, Line: o.Line}
 		if errs[i] == nil {
 			t.namespaceUnknown = unknown[requests[i].Namespace]
@@ -76,7 +76,7 @@ func (w *World) Explain(ctx context.Context, all []*objects.Object, ask Ask) (*R
 }
 
 // withSubresource removes the objects whose resource lacks the subresource, unless all lack it.
-func (w *World) withSubresource(ctx context.Context, all []*objects.Object, ask Ask) []*objects.Object {
+func (w *Facts) withSubresource(ctx context.Context, all []*objects.Object, ask Ask) []*objects.Object {
 	if ask.SubResource == "" {
 		return all
 	}
@@ -92,9 +92,9 @@ func (w *World) withSubresource(ctx context.Context, all []*objects.Object, ask 
 	return have
 }
 
-// engine creates the chain that evaluates the predicates, and the hooks in its order. If a chain rejects the
-// configurations, engine finds the ones at fault.
-func (w *World) engine(namespaces map[string]map[string]string) (*chain.Chain, []hook, error) {
+// engine returns a chain that evaluates the predicates, and the hooks in the order of the chain. If [chain.New]
+// rejects the configurations, the error names those that an API server would reject.
+func (w *Facts) engine(namespaces map[string]map[string]string) (*chain.Chain, []hook, error) {
 	var err error
 	for _, apart := range []bool{false, true} {
 		hooks, in := w.hooks(apart)
@@ -107,10 +107,10 @@ func (w *World) engine(namespaces map[string]map[string]string) (*chain.Chain, [
 }
 
 // refused returns an error that names the files that an API server would reject.
-func (w *World) refused(err error) error {
+func (w *Facts) refused(err error) error {
 	var wheres, files []string
 	for _, c := range chain.ConfigurationErrors(err) {
-		if where := w.whence[c.Kind+" "+c.Name]; where != "" && !slices.Contains(wheres, where) {
+		if where := w.origins[c.Kind+" "+c.Name]; where != "" && !slices.Contains(wheres, where) {
 			file, _, _ := strings.Cut(where, ":")
 			wheres, files = append(wheres, where), append(files, file)
 		}
@@ -123,7 +123,7 @@ func (w *World) refused(err error) error {
 	return problem.New("%s: an API server would reject this configuration: %w", strings.Join(wheres, ", "), err).Hint("admitkit lint %s", strings.Join(slices.Compact(files), " "))
 }
 
-func (w *World) options(namespaces map[string]map[string]string) chain.Options {
+func (w *Facts) options(namespaces map[string]map[string]string) chain.Options {
 	options := chain.Options{
 		Namespaces: namespaces, CRDs: w.definitions, Authorizer: w.authorizer, Conversions: map[string]http.Handler{},
 		Default: func(object runtime.Object) { k8svalidation.Default(object) },

@@ -254,7 +254,7 @@ func TestRequests(t *testing.T) {
 		{"options", `{apiVersion: v1, kind: PodExecOptions, command: [ls]}`, Ask{Namespace: "shop", Name: "web"}, "CONNECT v1 pods/exec shop/web PodExecOptions"},
 		{"proxy of a node", `{apiVersion: v1, kind: NodeProxyOptions}`, Ask{Name: "a"}, "CONNECT v1 nodes/proxy /a NodeProxyOptions"},
 		{"token", `{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}}`, Ask{SubResource: "token"}, "CREATE v1 serviceaccounts/token default/ TokenRequest"},
-		{"options without a name", `{apiVersion: v1, kind: PodExecOptions}`, Ask{}, "a PodExecOptions does not name one of the pods"},
+		{"options without a name", `{apiVersion: v1, kind: PodExecOptions}`, Ask{}, "a PodExecOptions does not say to which of the pods it is sent"},
 		{"scale without a resource", `{apiVersion: autoscaling/v1, kind: Scale, metadata: {name: web}}`, Ask{}, "a Scale does not name the resource that it scales"},
 		{"no operation", aPod, Ask{Operation: "READ"}, "--operation READ: want CREATE, UPDATE, DELETE or CONNECT"},
 		{"connect to what", aPod, Ask{Operation: "CONNECT"}, "pods does not support CONNECT, but subresources such as pods/exec do"},
@@ -268,7 +268,7 @@ func TestRequests(t *testing.T) {
 		{"scope unknown", `{apiVersion: example.com/v1, kind: Shop, metadata: {name: a}}`, Ask{Resource: "shops.v1.example.com"}, "it is unknown whether shops.example.com are namespaced"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			a, err := newWorld("files").request(t.Context(), read(t, row.object)[0], row.ask)
+			a, err := newFacts("files").request(t.Context(), read(t, row.object)[0], row.ask)
 			got := fmt.Sprint(err)
 			if err == nil {
 				got = sentence(t, a)
@@ -347,8 +347,8 @@ func TestReinvocation(t *testing.T) {
 	}
 }
 
-// TestReinvocationByASecondCall checks that a webhook is called again if an earlier one changes the object in its
-// second call, and only then.
+// TestReinvocationByASecondCall checks that a webhook is called again only if an earlier webhook changes the object in
+// its own second call.
 func TestReinvocationByASecondCall(t *testing.T) {
 	for _, row := range []struct {
 		first, second string // reinvocationPolicy of the first and the second webhook
@@ -394,7 +394,7 @@ func TestReinvocationByASecondCall(t *testing.T) {
 }
 
 // calledAgain returns the webhooks that a chain calls twice if one webhook changes the object in the first round.
-func calledAgain(t *testing.T, w *World, changing string) []string {
+func calledAgain(t *testing.T, w *Facts, changing string) []string {
 	t.Helper()
 	hooks, in := w.hooks(true)
 	in.Handlers = map[string]http.Handler{}
@@ -424,8 +424,8 @@ func calledAgain(t *testing.T, w *World, changing string) []string {
 	return again
 }
 
-// TestBroken checks that a stored configuration that this program cannot read is unknown, and that others are still
-// explained.
+// TestBroken checks a cluster with a stored configuration that this program cannot read. The answer for its webhooks
+// is unknown, and the other configurations are explained.
 func TestBroken(t *testing.T) {
 	w, err := FromFiles(read(t, configuration("Mutating", "a", "a.example.com", ", matchConditions: [{name: new, expression: fromTheFuture()}]")+"---"+
 		configuration("Mutating", "b", "b.example.com", "")), nil)
@@ -435,7 +435,7 @@ func TestBroken(t *testing.T) {
 	if _, err := w.Explain(t.Context(), read(t, aPod), Ask{}); err == nil || !strings.Contains(err.Error(), ": an API server would reject this configuration: mutating[a].webhooks[0].matchConditions[0].expression") {
 		t.Error(err)
 	}
-	clear(w.whence) // as if it were from a cluster
+	clear(w.origins) // as if it were from a cluster
 	report, err := w.Explain(t.Context(), read(t, aPod), Ask{})
 	if err != nil {
 		t.Fatal(err)

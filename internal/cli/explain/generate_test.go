@@ -153,7 +153,8 @@ type randomRequest struct {
 	group, version, namespace, name string
 	user                            User
 	dryRun                          bool
-	// stored is created before the webhooks are registered, and then replaced by the API server's result.
+	// stored is the object that exists before the request. The test creates it before it registers the webhooks, and
+	// then sets stored to the object that the API server returned.
 	stored, object map[string]any
 }
 

@@ -27,9 +27,9 @@ type hook struct {
 	broken error
 }
 
-// hooks returns all webhooks in the order of a chain, and the input of the chain. With apart, it tries each
-// configuration alone, and replaces the webhooks of configurations that cannot be read.
-func (w *World) hooks(apart bool) (all []hook, in chain.Webhooks) {
+// hooks returns all webhooks in the order of a chain, and the input of the chain. If apart is true, hooks validates
+// each configuration on its own, and replaces the webhooks of configurations that cannot be read.
+func (w *Facts) hooks(apart bool) (all []hook, in chain.Webhooks) {
 	for _, c := range w.mutating {
 		c = c.DeepCopy()
 		var own []hook
@@ -82,10 +82,11 @@ func ofValidating(configuration string, h *admissionregistrationv1.ValidatingWeb
 	}
 }
 
-// broken returns the reason why a stored configuration cannot be read: it may be newer than this program, or older than
-// a validation rule. It returns nil if apart is false or the configuration is from a file, whose errors engine reports.
-func (w *World) broken(kind, name string, alone chain.Webhooks, apart bool) error {
-	if !apart || w.whence[kind+" "+name] != "" {
+// broken returns the reason why a stored configuration cannot be read. The configuration may have fields that are
+// newer than this program, or be older than a validation rule. broken returns nil if apart is false. It also returns
+// nil for a configuration from a file, because engine reports the errors of files.
+func (w *Facts) broken(kind, name string, alone chain.Webhooks, apart bool) error {
+	if !apart || w.origins[kind+" "+name] != "" {
 		return nil
 	}
 	engine, err := chain.New(alone, chain.Options{})
@@ -101,8 +102,8 @@ func inert(i int) (string, admissionregistrationv1.WebhookClientConfig, *admissi
 		ptr.To(admissionregistrationv1.SideEffectClassNone)
 }
 
-// accepted returns the sideEffects of a webhook, which decide about dry runs. In the webhook, it replaces values that
-// only v1beta1 allows, because validation rejects them.
+// accepted returns the sideEffects of a webhook, which determine whether it is called for dry runs. If the value is
+// allowed only in v1beta1, accepted replaces it in the webhook, because validation would reject it.
 func accepted(effects **admissionregistrationv1.SideEffectClass) admissionregistrationv1.SideEffectClass {
 	said := ptr.Deref(*effects, "")
 	if said == admissionregistrationv1.SideEffectClassUnknown || said == admissionregistrationv1.SideEffectClassSome {

@@ -14,8 +14,8 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// A pluginField is a field that an admission plugin sets or changes in new objects before webhooks are called. With
-// ifUnset, the plugin sets it only if it is missing.
+// A pluginField is a field that an admission plugin sets or changes in new objects before webhooks are called. If
+// ifUnset is true, the plugin sets the field only if it is missing.
 type pluginField struct {
 	name, plugin string
 	ifUnset      bool
@@ -35,7 +35,7 @@ var pluginFields = map[schema.GroupResource][]pluginField{
 }
 
 // A registryField is a field that the registry of a kind sets between mutating and validating webhooks, on CREATE or
-// UPDATE. If given is not empty, the registry sets the field only in objects that also have the field given.
+// UPDATE. If given is not empty, the registry sets the field only in objects that have the field named by given.
 type registryField struct{ name, given string }
 
 var registryFields = map[schema.GroupResource][]registryField{
@@ -56,7 +56,7 @@ func (t *explainer) stays(field string) bool {
 	return json.Unmarshal(t.req.Object, &service) == nil && service.Spec.ClusterIP != ""
 }
 
-// byRegistry finds a field in a condition of a validating webhook that the registry may change.
+// byRegistry returns a field that a validating webhook's condition reads and that the registry may change, or "".
 func (t *explainer) byRegistry(m mentions) string {
 	if t.req.SubResource != "" || t.req.Operation != admissionv1.Create && t.req.Operation != admissionv1.Update {
 		return ""
@@ -69,8 +69,8 @@ func (t *explainer) byRegistry(m mentions) string {
 	return ""
 }
 
-// keptByPlugins returns the Pod of an update with the fields that the plugins Priority and DefaultTolerationSeconds
-// restore. The API server would reject the update without them.
+// keptByPlugins returns the new Pod of an update after the plugins Priority and DefaultTolerationSeconds have restored
+// fields of the old Pod. Without these fields, the API server would reject the update.
 func keptByPlugins(object, old []byte) ([]byte, error) {
 	var pod, stored map[string]any
 	for data, into := range map[*[]byte]*map[string]any{&object: &pod, &old: &stored} {

@@ -24,7 +24,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// predicates returns the results of the chain, with unknown results where facts are missing.
+// predicates returns the results that the chain computed. If a result depends on facts that are missing, it is unknown.
 func (t *explainer) predicates(webhook int, e *chain.Explained) []Predicate {
 	h := &t.hooks[webhook]
 	all := make([]Predicate, 0, len(e.Predicates))
@@ -55,23 +55,25 @@ func (t *explainer) predicates(webhook int, e *chain.Explained) []Predicate {
 	return all
 }
 
-// exempt handles static webhooks, and resources that Kubernetes 1.37 and later exempt from webhooks.
+// exempt sets the result for requests that the API server never sends to the webhook: those that static webhooks do not
+// receive, and those for resources that Kubernetes 1.37 and later exempt from webhooks.
 func (t *explainer) exempt(h *hook, p *Predicate) {
 	switch {
-	case k8svalidation.Virtual(t.req.resource.GroupResource()) && t.world.excludesVirtual():
+	case k8svalidation.Virtual(t.req.resource.GroupResource()) && t.facts.excludesVirtual():
 		p.set(chain.Fails, fmt.Sprintf("since Kubernetes 1.37 no webhook is called for a %s", t.req.kind.Kind))
 	case p.Answer == chain.Fails && h.static:
 		p.set(chain.Holds, fmt.Sprintf("webhooks of static manifests are also called for a %s", t.req.kind.Kind))
 	}
 }
 
-func (w *World) excludesVirtual() bool {
+func (w *Facts) excludesVirtual() bool {
 	_, minor, _ := strings.Cut(w.Kubernetes, ".")
 	n, err := strconv.Atoi(strings.TrimRight(minor, "+"))
 	return err == nil && n >= 37
 }
 
-// namespace makes a namespaceSelector unknown if it reads unknown labels. The name of the namespace is a known label.
+// namespace sets the result of a namespaceSelector to unknown if it reads unknown labels. The label with the name of
+// the namespace is always known.
 func (t *explainer) namespace(h *hook, p *Predicate) {
 	if !t.namespaceUnknown || t.labelsItself() {
 		return
@@ -97,15 +99,16 @@ func (t *explainer) namespace(h *hook, p *Predicate) {
 	}
 }
 
-// labelsItself reports whether a namespaceSelector reads the labels of the object itself. It does so for Namespaces, and
-// for resources named namespaces of any group: the API server ignores the group (predicates/namespace,
+// labelsItself reports whether a namespaceSelector reads the labels of the object itself. It does so for Namespaces,
+// and for resources named namespaces of any group: the API server ignores the group (predicates/namespace,
 // GetNamespaceLabels).
 func (t *explainer) labelsItself() bool {
 	r, op := t.req.resource, admission.Operation(t.req.Operation)
 	return r.Resource == "namespaces" && (r.Group == "" || t.req.SubResource == "" && (op == admission.Create || op == admission.Update))
 }
 
-// versions makes rules unknown that match only other versions of the resource, if these may not be served.
+// versions sets the result of the rules to unknown if they match only other versions of the resource, and if the API
+// server may not serve these versions.
 func (t *explainer) versions(h *hook, p *Predicate) {
 	if p.Answer != chain.Fails || !t.req.resource.unsure || !h.equivalent {
 		return
@@ -119,7 +122,7 @@ func (t *explainer) versions(h *hook, p *Predicate) {
 	}
 }
 
-// condition makes a condition unknown if it reads unknown facts.
+// condition sets the result of a condition to unknown if it reads unknown facts.
 func (t *explainer) condition(h *hook, e *chain.Explained, p *Predicate) {
 	mentions := mentioned(p.Expression)
 	converted := schema.GroupVersionKind(e.Kind) != t.req.kind
@@ -132,7 +135,7 @@ func (t *explainer) condition(h *hook, e *chain.Explained, p *Predicate) {
 	case converted && p.Answer == chain.Errs && convertsByWebhook(t.req.resource.definition):
 		p.set(chain.Unknown, fmt.Sprintf("it reads version %s, and only the conversion webhook of the kind converts to it", e.Kind.Version))
 	case !mentions.body:
-	case t.req.made && (t.req.kind != scaleKind || mentions.words["status"]):
+	case t.req.generated && (t.req.kind != scaleKind || mentions.words["status"]):
 		p.set(chain.Unknown, fmt.Sprintf("it reads the %s that a client sends, which is unknown", t.req.kind.Kind))
 	case t.noDefaults():
 		p.set(chain.Unknown, fmt.Sprintf("it is %s for the object as it is written, but what the API server fills in is unknown for a %s",
@@ -173,7 +176,7 @@ func (t *explainer) noDefaults() bool {
 	return !k8svalidation.Knows(object) && !plain[t.req.kind.Kind]
 }
 
-// plain has the kinds without defaults in fields that conditions read.
+// plain has the kinds for which the API server sets no defaults in fields that conditions read.
 var plain = map[string]bool{"Role": true, "ClusterRole": true, "Lease": true, "ResourceQuota": true, "Event": true, "Scale": true, "Eviction": true, "Binding": true,
 	"PodExecOptions": true, "PodPortForwardOptions": true, "PodProxyOptions": true, "ServiceProxyOptions": true, "NodeProxyOptions": true}
 
@@ -201,7 +204,8 @@ func hasField(value any, field string) bool {
 // mentions are the variables and fields that an expression reads.
 type mentions struct {
 	words map[string]bool
-	// object means any part of the object. body means more than its metadata and kind.
+	// object is true if the expression reads any part of the object. body is true if it reads more than the metadata
+	// and the kind.
 	object, body bool
 }
 

@@ -123,17 +123,17 @@ func (t *explainer) name() string {
 
 // notes returns the notes on a request that are not about one webhook.
 func (t *explainer) notes(e *chain.Explanation) []string {
-	notes := append(slices.Clone(t.req.notes), t.world.notes...)
+	notes := append(slices.Clone(t.req.notes), t.facts.notes...)
 	if len(t.policies) > 0 {
 		notes = append(notes, fmt.Sprintf("MutatingAdmissionPolicy %s is applied before webhooks and may change the object that they receive", or(t.policies)))
 	}
 	if e.Twice {
 		notes = append(notes, "the API server deletes a Pod without a node in two steps, and calls webhooks for each; it calls them a third time if its cache does not have the first step yet")
 	}
-	if k8svalidation.Virtual(t.req.resource.GroupResource()) && !t.world.excludesVirtual() {
+	if k8svalidation.Virtual(t.req.resource.GroupResource()) && !t.facts.excludesVirtual() {
 		notes = append(notes, fmt.Sprintf("from Kubernetes 1.37 on, no webhook is called for a %s: explain that with --kubernetes 1.37", t.req.kind.Kind))
 	}
-	if t.world.Source != "files" && t.req.resource.definition == nil && t.req.resource.unsure {
+	if t.facts.Source != "files" && t.req.resource.definition == nil && t.req.resource.unsure {
 		notes = append(notes, fmt.Sprintf("if an extension API server serves %s, the extension API server calls the webhooks, not this API server", t.req.resource.GroupResource()))
 	}
 	return notes

@@ -57,7 +57,7 @@ type Request struct {
 	Groups      []string                    `json:"groups,omitempty"`
 }
 
-// A Rejection is the API server's rejection of a request without an answer of a webhook.
+// A Rejection describes a request that the API server rejects without calling the webhook at fault.
 type Rejection struct {
 	// By is the webhook whose predicate causes the rejection, or empty for the API server itself.
 	By      string `json:"by,omitempty"`
@@ -96,7 +96,7 @@ type Webhook struct {
 	Rejects bool `json:"rejects,omitempty"`
 	// Times is the number of calls. A deletion in two steps has more than one.
 	Times int `json:"times,omitempty"`
-	// SentAs is the kind that the webhook receives. Converted means that it differs from the request's.
+	// SentAs is the kind that the webhook receives. Converted is true if it differs from the kind of the request.
 	SentAs    *metav1.GroupVersionKind `json:"sentAs,omitempty"`
 	Converted bool                     `json:"converted,omitempty"`
 
@@ -143,10 +143,10 @@ const byConfiguration chain.Reason = "Configuration"
 
 // A Time is the longest time that webhooks can take, in seconds.
 type Time struct {
-	// Mutating is the sum for mutating webhooks. Again is the time for their second calls.
+	// Mutating is the sum of the timeouts of mutating webhooks. Again is the sum for their second calls.
 	Mutating int32 `json:"mutating"`
 	Again    int32 `json:"again"`
-	// Validating is the longest time of any validating webhook, because the API server calls them in parallel.
+	// Validating is the longest timeout of a validating webhook, because the API server calls them in parallel.
 	Validating int32 `json:"validating"`
 	// Total is the sum, capped at the API server's time limit for a request.
 	Total  int32 `json:"total"`

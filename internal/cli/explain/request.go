@@ -45,8 +45,9 @@ type knownRequest struct {
 	chain.Request
 	resource resource
 	kind     schema.GroupVersionKind
-	// made means that the sent kind was generated from the object, without the fields that only a client sets.
-	made bool
+	// generated means that explain generated the body of the request from the object. The body lacks the fields that
+	// only a client sets.
+	generated bool
 	// uidUnknown and extraUnknown mean that these fields of the user are unknown.
 	uidUnknown, extraUnknown bool
 
@@ -54,7 +55,7 @@ type knownRequest struct {
 }
 
 // request returns the request for an object and the flags. It reads the old object of an update from the cluster.
-func (w *World) request(ctx context.Context, o *objects.Object, ask Ask) (*knownRequest, error) {
+func (w *Facts) request(ctx context.Context, o *objects.Object, ask Ask) (*knownRequest, error) {
 	r, sub, err := w.target(o, ask)
 	if err != nil {
 		return nil, err
@@ -95,7 +96,7 @@ func (w *World) request(ctx context.Context, o *objects.Object, ask Ask) (*known
 }
 
 // target finds the resource and the subresource of the request.
-func (w *World) target(o *objects.Object, ask Ask) (resource, string, error) {
+func (w *Facts) target(o *objects.Object, ask Ask) (resource, string, error) {
 	of, sub := sentTo(o.GVK)
 	if ask.SubResource != "" {
 		if sub != "" && sub != ask.SubResource {
@@ -175,7 +176,7 @@ func (a *knownRequest) fill(o *objects.Object, as subresource, ask Ask) error {
 	}
 	if a.Operation == admissionv1.Connect && a.Name == "" {
 		if a.Name = o.Name; a.Name == "" {
-			return problem.New("a %s does not name one of the %s", o.GVK.Kind, a.Resource.Resource).Hint("--name NAME")
+			return problem.New("a %s does not say to which of the %s it is sent", o.GVK.Kind, a.Resource.Resource).Hint("--name NAME")
 		}
 	}
 	return nil
@@ -228,7 +229,7 @@ func (a *knownRequest) sent(o *objects.Object, as subresource) ([]byte, error) {
 	case "TokenRequest":
 		made["spec"] = map[string]any{"audiences": []any{}}
 	}
-	if a.made = true; as.kind != scaleKind {
+	if a.generated = true; as.kind != scaleKind {
 		a.notes = append(a.notes, fmt.Sprintf("webhooks are sent another kind, %s, of which only the name is known: pass an object of that kind with -f", as.kind.Kind))
 	}
 	return json.Marshal(made)
@@ -262,7 +263,7 @@ func (a *knownRequest) replicas(o *objects.Object) (any, error) {
 }
 
 // userOf returns the user of the request.
-func (w *World) userOf(ask Ask) User {
+func (w *Facts) userOf(ask Ask) User {
 	switch {
 	case ask.User != nil:
 		return *ask.User

@@ -18,7 +18,7 @@ import (
 type resource struct {
 	schema.GroupVersionResource
 	namespaced bool
-	// unsure means that the other served versions are unknown.
+	// unsure means that it is unknown which other versions the API server serves.
 	unsure bool
 	// definition is the definition of a custom resource, or nil.
 	definition *apiextensionsv1.CustomResourceDefinition
@@ -55,7 +55,7 @@ var (
 	}
 )
 
-// sentTo finds the subresource for a kind such as PodExecOptions.
+// sentTo returns the subresource to which clients send a kind such as PodExecOptions.
 func sentTo(kind schema.GroupVersionKind) (of, name string) {
 	for of, options := range proxyOf {
 		if kind == coreV1.WithKind(options) {
@@ -110,7 +110,7 @@ func builtInGroup(group string) bool {
 }
 
 // resourceOf finds the resource of a kind.
-func (w *World) resourceOf(kind schema.GroupVersionKind) (resource, error) {
+func (w *Facts) resourceOf(kind schema.GroupVersionKind) (resource, error) {
 	if d := w.definition(func(d *apiextensionsv1.CustomResourceDefinition) bool {
 		return d.Spec.Group == kind.Group && d.Spec.Names.Kind == kind.Kind
 	}); d != nil {
@@ -143,7 +143,7 @@ func customResource(d *apiextensionsv1.CustomResourceDefinition, kind schema.Gro
 }
 
 // resourceNamed returns the resource that the user names.
-func (w *World) resourceNamed(text string, inNamespace bool) (resource, error) {
+func (w *Facts) resourceNamed(text string, inNamespace bool) (resource, error) {
 	gvr, _ := schema.ParseResourceArg(text)
 	if gvr == nil {
 		return resource{}, problem.New("--resource %s: want RESOURCE.VERSION.GROUP", text).Hint("--resource pods.v1.").Hint("--resource deployments.v1.apps")

@@ -215,7 +215,7 @@ func (r *rig) makeEnvironment(t *testing.T) {
 
 // register replaces all configurations and waits until the API server calls the new ones. The markers are
 // created last.
-func (r *rig) register(t *testing.T, world int, mutating []*admissionregistrationv1.MutatingWebhookConfiguration, validating []*admissionregistrationv1.ValidatingWebhookConfiguration) {
+func (r *rig) register(t *testing.T, round int, mutating []*admissionregistrationv1.MutatingWebhookConfiguration, validating []*admissionregistrationv1.ValidatingWebhookConfiguration) {
 	t.Helper()
 	const mutatingPath, validatingPath = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 	r.must(t, http.MethodDelete, mutatingPath, nil)
@@ -224,7 +224,7 @@ func (r *rig) register(t *testing.T, world int, mutating []*admissionregistratio
 		return admissionregistrationv1.WebhookClientConfig{URL: ptr.To(r.hooks.URL + "/" + name),
 			CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.hooks.Certificate().Raw})}
 	}
-	marker := fmt.Sprintf("marker-%d", world)
+	marker := fmt.Sprintf("marker-%d", round)
 	rules := []admissionregistrationv1.RuleWithOperations{{Operations: []admissionregistrationv1.OperationType{"CREATE"},
 		Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}}}}
 	only := []admissionregistrationv1.MatchCondition{{Name: "marker", Expression: fmt.Sprintf(`has(request.userInfo.extra) && "case" in request.userInfo.extra && request.userInfo.extra["case"][0] == %q`, marker)}}

@@ -63,15 +63,15 @@ func Run(ctx context.Context, o *Options, s *screen.Screen) (*Report, error) {
 	if o.Old, err = read(o.OldFiles); err != nil {
 		return nil, err
 	}
-	world, err := o.world(ctx, all, read)
+	facts, err := o.facts(ctx, all, read)
 	if err != nil {
 		return nil, err
 	}
-	report, err := world.Explain(ctx, all, o.Ask)
+	report, err := facts.Explain(ctx, all, o.Ask)
 	if err != nil {
 		return nil, err
 	}
-	return report, o.known(world)
+	return report, o.known(facts)
 }
 
 // check validates the flags and parses those that have structure.
@@ -118,7 +118,7 @@ func (o *Options) check() error {
 	return nil
 }
 
-func (o *Options) world(ctx context.Context, all []*objects.Object, read func([]string) ([]*objects.Object, error)) (*World, error) {
+func (o *Options) facts(ctx context.Context, all []*objects.Object, read func([]string) ([]*objects.Object, error)) (*Facts, error) {
 	var configurations []*objects.Object
 	var err error
 	if len(o.Configurations) > 0 {
@@ -126,7 +126,7 @@ func (o *Options) world(ctx context.Context, all []*objects.Object, read func([]
 			return nil, err
 		}
 	}
-	var w *World
+	var w *Facts
 	if o.Cluster {
 		w, err = FromCluster(ctx, o.Where, configurations, all)
 	} else {
@@ -144,8 +144,8 @@ func (o *Options) world(ctx context.Context, all []*objects.Object, read func([]
 	return w, nil
 }
 
-// known returns an error for a name that no webhook has.
-func (o *Options) known(w *World) error {
+// known returns an error if a flag names a webhook that does not exist.
+func (o *Options) known(w *Facts) error {
 	var names []string
 	for _, c := range w.mutating {
 		for _, h := range c.Webhooks {

@@ -210,7 +210,7 @@ func list(names []string, word string) string {
 	}
 }
 
-// summary writes the facts about all webhooks together.
+// summary writes the facts that concern several webhooks.
 func (t *text) summary(o *Object) {
 	if o.Rejection != nil || len(o.Notes) > 0 || o.WorstCase != nil && o.WorstCase.Total > 0 {
 		t.line("")
@@ -249,7 +249,7 @@ func (o *Object) depend() []string {
 	return names
 }
 
-// String describes the longest time: "worst case 25 s: ...".
+// String describes the longest time that the webhooks can take, as "worst case 25 s: ...".
 func (c *Time) String() string {
 	var parts []string
 	add := func(seconds int32, what string) {

@@ -75,7 +75,7 @@ func TestReview(t *testing.T) {
 		t.Fatal(err)
 	}
 	uid := "u-1"
-	w.authorizer = authorizer.AuthorizerFunc((&live{&rest.Config{}, client}).authorize)
+	w.authorizer = authorizer.AuthorizerFunc((&liveCluster{&rest.Config{}, client}).authorize)
 	report, err := w.Explain(t.Context(), read(t, aPod), Ask{User: &User{Name: "jane", Groups: []string{"a"}, UID: &uid, Extra: map[string][]string{"scopes": {"x", "y"}}}})
 	if err != nil {
 		t.Fatal(err)

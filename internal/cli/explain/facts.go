@@ -20,8 +20,8 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// A World has the known facts about an API server.
-type World struct {
+// Facts is what explain knows about an API server: its webhooks, namespaces, resources and users.
+type Facts struct {
 	mutating    []*admissionregistrationv1.MutatingWebhookConfiguration
 	validating  []*admissionregistrationv1.ValidatingWebhookConfiguration
 	definitions []*apiextensionsv1.CustomResourceDefinition
@@ -41,8 +41,8 @@ type World struct {
 	policies policies
 	// notes report objects that could not be read.
 	notes []string
-	// whence has the files and lines of configurations, for errors about them.
-	whence map[string]string
+	// origins has the files and lines of configurations, for errors about them.
+	origins map[string]string
 	// user is the user of requests, unless the flags name one.
 	user *User
 
@@ -62,9 +62,9 @@ type User struct {
 // defaultVersion is the Kubernetes version of the code in this program.
 const defaultVersion = "1.36"
 
-// FromFiles returns the World for configurations in files. more are namespaces and definitions of custom resources.
-func FromFiles(configurations, more []*objects.Object) (*World, error) {
-	w := newWorld("files")
+// FromFiles returns the Facts from files. more are namespaces and definitions of custom resources.
+func FromFiles(configurations, more []*objects.Object) (*Facts, error) {
+	w := newFacts("files")
 	sets, err := objects.Sort(configurations)
 	if err != nil {
 		return nil, problem.New("%w", err)
@@ -84,12 +84,12 @@ func FromFiles(configurations, more []*objects.Object) (*World, error) {
 	return w, w.policies.add(append(slices.Clone(configurations), more...))
 }
 
-func newWorld(source string) *World {
-	return &World{Source: source, Kubernetes: defaultVersion, namespaces: map[string]map[string]string{}, whence: map[string]string{}}
+func newFacts(source string) *Facts {
+	return &Facts{Source: source, Kubernetes: defaultVersion, namespaces: map[string]map[string]string{}, origins: map[string]string{}}
 }
 
 // addConfigurations adds the configurations of files. They replace those of a cluster with the same name.
-func (w *World) addConfigurations(sets *objects.Sets) error {
+func (w *Facts) addConfigurations(sets *objects.Sets) error {
 	for _, c := range sets.Mutating {
 		if err := w.from("MutatingWebhookConfiguration", c.Value.Name, c.Where()); err != nil {
 			return err
@@ -116,16 +116,16 @@ func sortByName[T metav1.Object](all []T) {
 	slices.SortFunc(all, func(a, b T) int { return cmp.Compare(a.GetName(), b.GetName()) })
 }
 
-func (w *World) from(kind, name, where string) error {
-	if before, twice := w.whence[kind+" "+name]; twice {
-		return problem.New("%s: there is a %s %s already, at %s", where, kind, name, before)
+func (w *Facts) from(kind, name, where string) error {
+	if before, twice := w.origins[kind+" "+name]; twice {
+		return problem.New("%s: %s %s already exists at %s", where, kind, name, before)
 	}
-	w.whence[kind+" "+name] = where
+	w.origins[kind+" "+name] = where
 	return nil
 }
 
 // addKnown adds namespaces and custom resource definitions.
-func (w *World) addKnown(sets *objects.Sets) {
+func (w *Facts) addKnown(sets *objects.Sets) {
 	for _, n := range sets.Namespaces {
 		w.namespaces[n.Value.Name] = n.Value.Labels
 	}
@@ -137,7 +137,7 @@ func (w *World) addKnown(sets *objects.Sets) {
 }
 
 // definition returns the definition of a custom resource, or nil.
-func (w *World) definition(match func(*apiextensionsv1.CustomResourceDefinition) bool) *apiextensionsv1.CustomResourceDefinition {
+func (w *Facts) definition(match func(*apiextensionsv1.CustomResourceDefinition) bool) *apiextensionsv1.CustomResourceDefinition {
 	if i := slices.IndexFunc(w.definitions, match); i >= 0 {
 		return w.definitions[i]
 	}
@@ -148,20 +148,20 @@ func (w *World) definition(match func(*apiextensionsv1.CustomResourceDefinition)
 // reserved suffix.
 func isStatic(configuration string) bool { return strings.HasSuffix(configuration, ".static.k8s.io") }
 
-// A question is an authorizer check of a condition.
-type question struct{ verb, group, resource, subresource, namespace, name, path string }
+// An authorizerCheck is an authorizer check of a condition.
+type authorizerCheck struct{ verb, group, resource, subresource, namespace, name, path string }
 
 // Allow sets the permissions of the user for authorizer checks, each as
 // VERB:RESOURCE[.GROUP][/SUBRESOURCE][@NAMESPACE[/NAME]] or VERB:/PATH. A * matches anything. The user has no other
 // permissions. As in RBAC, a permission without selectors covers requests with selectors.
-func (w *World) Allow(rules []string) error {
-	var all []question
+func (w *Facts) Allow(rules []string) error {
+	var all []authorizerCheck
 	for _, rule := range rules {
 		verb, what, ok := strings.Cut(rule, ":")
 		if !ok || verb == "" || what == "" {
 			return problem.New("--allow %s: want VERB:RESOURCE[.GROUP][/SUBRESOURCE][@NAMESPACE[/NAME]] or VERB:/PATH, as in get:deployments.apps/scale@shop", rule)
 		}
-		q := question{verb: verb}
+		q := authorizerCheck{verb: verb}
 		if strings.HasPrefix(what, "/") {
 			q.path = what
 		} else {
@@ -179,7 +179,7 @@ func (w *World) Allow(rules []string) error {
 		all = append(all, q)
 	}
 	w.authorizer = authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-		if slices.Contains(a.GetUser().GetGroups(), "system:masters") || slices.ContainsFunc(all, func(q question) bool { return q.covers(a) }) {
+		if slices.Contains(a.GetUser().GetGroups(), "system:masters") || slices.ContainsFunc(all, func(q authorizerCheck) bool { return q.covers(a) }) {
 			return authorizer.DecisionAllow, "", nil
 		}
 		return authorizer.DecisionNoOpinion, "", nil
@@ -187,7 +187,7 @@ func (w *World) Allow(rules []string) error {
 	return nil
 }
 
-func (q question) covers(a authorizer.Attributes) bool {
+func (q authorizerCheck) covers(a authorizer.Attributes) bool {
 	is := func(allowed, asked string) bool { return allowed == "*" || allowed == asked }
 	if !a.IsResourceRequest() {
 		return q.path != "" && is(q.verb, a.GetVerb()) && (q.path == "/*" || q.path == a.GetPath())
@@ -197,7 +197,7 @@ func (q question) covers(a authorizer.Attributes) bool {
 }
 
 // labelsOf returns the labels of a namespace. known is false if they are unknown.
-func (w *World) labelsOf(ctx context.Context, name string) (labels map[string]string, known bool, err error) {
+func (w *Facts) labelsOf(ctx context.Context, name string) (labels map[string]string, known bool, err error) {
 	if labels, known = w.namespaces[name]; known || w.lookUp == nil {
 		return labels, known, nil
 	}
