@@ -53,7 +53,7 @@ type Admission struct {
 	Milliseconds float64    `json:"milliseconds"` // duration of the call, without waiting
 	// WaitedMilliseconds is how long the call waited for a rebuild.
 	WaitedMilliseconds float64 `json:"waitedMilliseconds,omitempty"`
-	// BeforeChange is true if the rebuild took too long and the old hooks answered.
+	// BeforeChange is true if the rebuild took too long, so that the old hooks answered.
 	BeforeChange bool            `json:"beforeChange,omitempty"`
 	Warnings     []string        `json:"warnings,omitempty"`
 	Patch        json.RawMessage `json:"patch,omitempty"`
@@ -97,7 +97,7 @@ func nameIn(objects ...[]byte) string {
 	return ""
 }
 
-// decide sets the fields that come from the response.
+// decide sets the fields that come from the response, such as the result.
 func (a *Admission) decide(r *admissionv1.AdmissionRequest, status int, body []byte) {
 	review := admissionv1.AdmissionReview{}
 	if status < 200 || status > 206 {

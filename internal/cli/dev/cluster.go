@@ -44,7 +44,7 @@ func joinCluster(ctx context.Context, d *session) (_ target, err error) {
 	if d.proxy, err = newProxy(net.JoinHostPort("", port), host, secret, d.out.admission); err != nil {
 		return nil, problem.New("%w", err)
 	}
-	f := frame{proxy: d.proxy, prefix: "admitkit-dev-" + id + "-", owner: id, ignore: !d.o.Fail, careful: true}
+	f := adaptation{proxy: d.proxy, prefix: "admitkit-dev-" + id + "-", owner: id, ignore: !d.o.Fail, careful: true}
 	if d.records, err = newRegistry(config, f); err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func confirm(ctx context.Context, d *session, name, server string) error {
 	}
 }
 
-// advertisedAddress returns the host and port under which the cluster calls this machine: the value of --advertise, or the
+// advertisedAddress returns the host and port at which the cluster calls this machine: the value of --advertise, or the
 // local address of connections to the cluster.
 func advertisedAddress(advertise, server string) (host, port string, err error) {
 	if advertise != "" {

@@ -24,21 +24,21 @@ const (
 	lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 )
 
-// A frame describes how dev changes the configurations of hooks before it registers them.
-type frame struct {
+// An adaptation describes how dev changes the configurations of hooks before it registers them.
+type adaptation struct {
 	proxy *proxy
 	// prefix is added to the names of the objects. owner is the value of their label.
 	prefix, owner string
-	// ignore sets failurePolicy to Ignore. careful shortens timeouts and excludes kube-system. Both are for clusters
-	// with other users.
+	// ignore sets failurePolicy to Ignore. careful shortens timeouts and excludes kube-system. Both protect the other
+	// users of an existing cluster.
 	ignore, careful bool
 }
 
 // maxTimeout is the longest timeout of webhooks in an existing cluster, in seconds.
 const maxTimeout = 5
 
-// mount returns the configurations to register, and the routes of their webhooks.
-func (f *frame) mount(all []configuration, to *upstream) ([]configuration, map[string]route) {
+// mount returns the configurations to register, and the route to each of their webhooks.
+func (f *adaptation) mount(all []configuration, to *upstream) ([]configuration, map[string]route) {
 	routes := map[string]route{}
 	var mounted []configuration
 	for _, c := range all {
@@ -71,7 +71,7 @@ func (f *frame) mount(all []configuration, to *upstream) ([]configuration, map[s
 }
 
 // label sets the name and label of an object, and removes fields that an API server sets.
-func (f *frame) label(m *metav1.ObjectMeta) {
+func (f *adaptation) label(m *metav1.ObjectMeta) {
 	labels, annotations := m.Labels, m.Annotations
 	if labels == nil {
 		labels = map[string]string{}
@@ -81,13 +81,13 @@ func (f *frame) label(m *metav1.ObjectMeta) {
 	*m = metav1.ObjectMeta{Name: f.prefix + m.Name, Labels: labels, Annotations: annotations}
 }
 
-func (f *frame) address(key string) admissionregistrationv1.WebhookClientConfig {
+func (f *adaptation) address(key string) admissionregistrationv1.WebhookClientConfig {
 	url := f.proxy.address(key)
 	return admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: f.proxy.ca.Bundle}
 }
 
 // restrict limits the effect of a webhook on a cluster, according to f.ignore and f.careful.
-func (f *frame) restrict(policy **admissionregistrationv1.FailurePolicyType, timeout **int32, selector **metav1.LabelSelector) {
+func (f *adaptation) restrict(policy **admissionregistrationv1.FailurePolicyType, timeout **int32, selector **metav1.LabelSelector) {
 	if f.ignore {
 		ignore := admissionregistrationv1.Ignore
 		*policy = &ignore

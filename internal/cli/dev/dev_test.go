@@ -184,7 +184,7 @@ func TestMount(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.close()
-	f := frame{proxy: p, prefix: "dev-", owner: "me", ignore: true, careful: true}
+	f := adaptation{proxy: p, prefix: "dev-", owner: "me", ignore: true, careful: true}
 	mounted, routes := f.mount([]configuration{c}, &upstream{})
 	m := mounted[0].validating
 	w := m.Webhooks[0]

@@ -74,8 +74,8 @@ const (
 	keep                      // the registrations are in another cluster: keep the file
 )
 
-// cleanupOf compares the cluster of a state file with the current one. server is the URL that the context of the state
-// file has now.
+// cleanupOf compares the cluster of a state file with the current one. server is the URL that the kubeconfig now has
+// for the context that the state file names.
 func cleanupOf(note, here *state, server string) cleanup {
 	same := note.Server == here.Server
 	if note.Cluster != "" && here.Cluster != "" {
@@ -92,7 +92,7 @@ func cleanupOf(note, here *state, server string) cleanup {
 	return keep
 }
 
-// removeLeftovers removes the registrations of dev processes of this user that were killed.
+// removeLeftovers removes the registrations that killed dev processes of this user left behind.
 func removeLeftovers(ctx context.Context, s *screen.Screen, config *rest.Config, where *cluster.Flags, here state) error {
 	left, err := abandoned()
 	if err != nil {
@@ -116,7 +116,7 @@ func removeLeftovers(ctx context.Context, s *screen.Screen, config *rest.Config,
 
 // removeRegistered removes the registrations of a state file from the cluster, and then the file.
 func removeRegistered(ctx context.Context, s *screen.Screen, config *rest.Config, file *stateFile) error {
-	r, err := newRegistry(config, frame{owner: file.ID})
+	r, err := newRegistry(config, adaptation{owner: file.ID})
 	if err != nil {
 		file.release()
 		return err

@@ -15,8 +15,8 @@ type localServer struct {
 	kubeconfig, version string
 }
 
-// tracing makes the API server send a trace id with its calls of webhooks. dev needs the id to count rounds. The API
-// server samples no spans, so it sends none to the endpoint.
+// tracing makes the API server send a trace id with each call of a webhook. dev needs the id to count the calls for one
+// request. The API server samples no spans, so it sends none to the endpoint.
 const tracing = `apiVersion: apiserver.config.k8s.io/v1
 kind: TracingConfiguration
 endpoint: 127.0.0.1:9
@@ -60,7 +60,7 @@ func (l *localServer) prepare(ctx context.Context, d *session) (err error) {
 	if d.proxy, err = newProxy("127.0.0.1:0", "127.0.0.1", secret, d.out.admission); err != nil {
 		return err
 	}
-	f := frame{proxy: d.proxy, owner: "local"}
+	f := adaptation{proxy: d.proxy, owner: "local"}
 	if d.o.URL == "" { // configurations from files keep their names, which determine the order of calls
 		f.prefix = "admitkit-dev-"
 	}

@@ -28,7 +28,7 @@ const (
 )
 
 // A proxy receives the calls of the API server, forwards them to the hooks, and reports each. While hooks are rebuilt,
-// calls wait for the new hooks as long as their timeout allows. Then the old hooks answer.
+// calls wait for the new hooks. If the timeout of a call does not allow a longer wait, the old hooks answer it.
 type proxy struct {
 	// secret is the prefix of all paths. It protects the proxy from other clients on the network.
 	secret string

@@ -37,13 +37,13 @@ const (
 
 // A registry applies and removes the webhook configurations of dev in a cluster.
 type registry struct {
-	frame
+	adaptation
 	config  *rest.Config
 	dynamic dynamic.Interface
 	applied map[string]string // stored objects as JSON, by resource/name; "" if the state is unknown
 }
 
-func newRegistry(config *rest.Config, f frame) (*registry, error) {
+func newRegistry(config *rest.Config, f adaptation) (*registry, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = "admitkit"
 	config.WarningHandler = rest.NoWarnings{} // dev prints the warnings of the hooks with their calls
@@ -51,15 +51,15 @@ func newRegistry(config *rest.Config, f frame) (*registry, error) {
 	if err != nil {
 		return nil, problem.New("cannot use the kubeconfig: %w", err)
 	}
-	return &registry{frame: f, config: config, dynamic: client, applied: map[string]string{}}, nil
+	return &registry{adaptation: f, config: config, dynamic: client, applied: map[string]string{}}, nil
 }
 
 func resourceOf(name string) schema.GroupVersionResource {
 	return admissionregistrationv1.SchemeGroupVersion.WithResource(name)
 }
 
-// apply stores the configurations, deletes other ones that it stored before, and waits until the API server enforces
-// them. It reports whether anything changed.
+// apply stores the configurations, and waits until the API server enforces them. It deletes configurations that an
+// earlier call stored and that are not in all. It reports whether anything changed.
 func (r *registry) apply(ctx context.Context, all []configuration) (changed bool, err error) {
 	wanted := map[string]string{}
 	for _, c := range all {
@@ -154,9 +154,10 @@ func (r *registry) removeOwned(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// settle waits until the API server enforces the stored configurations. It stores a canary configuration and waits until
-// the API server calls the canary. The API server receives the objects of one kind in order, so it then has the earlier
-// configurations as well. The canary matches only requests with a certain label, which are never stored.
+// settle waits until the API server enforces the stored configurations. It stores a canary configuration and waits
+// until the API server calls the canary. The API server receives the objects of one kind in order, so it then has the
+// earlier configurations as well. The canary matches only the requests of triggerCanaries, which the API server never
+// stores.
 func (r *registry) settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, enforceTimeout)
 	defer cancel()
@@ -210,8 +211,8 @@ func (r *registry) awaitCanaries(ctx context.Context, token string) error {
 	}
 }
 
-// triggerCanaries sends a request for which the API server calls the canaries. All users may send it, and it is never
-// stored.
+// triggerCanaries sends a request for which the API server calls the canaries: a SelfSubjectReview, which every user
+// may create and which is never stored.
 func (r *registry) triggerCanaries(ctx context.Context, token string) error {
 	review := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "authentication.k8s.io/v1",

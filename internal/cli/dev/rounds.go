@@ -24,7 +24,7 @@ type round struct {
 	last   time.Time
 }
 
-// longestRequest is more than the longest duration of a request to the API server, which is 34 seconds.
+// longestRequest is how long rounds remembers a request. A request to the API server takes at most 34 seconds.
 const longestRequest = time.Minute
 
 func newRounds(now func() time.Time) *rounds { return &rounds{now: now, seen: map[string]*round{}} }
@@ -35,8 +35,8 @@ func (r *rounds) of(traceparent, webhook string, request *admissionv1.AdmissionR
 	if len(parts) < 4 {
 		return 0
 	}
-	// The API server admits an update again after a conflict, and may admit a deletion in two steps. These are not
-	// reinvocations; the state of the old object differs. In a deletion of a collection, the names differ.
+	// The API server admits an update again after a conflict, and may admit a deletion in two steps. These calls are not
+	// reinvocations. They differ in the state of the old object. The calls for a collection's deletion differ in names.
 	key := strings.Join([]string{parts[1], webhook, string(request.Operation), nameIn(request.Object.Raw, request.OldObject.Raw), stateOf(request.OldObject.Raw)}, "\n")
 	r.mu.Lock()
 	defer r.mu.Unlock()

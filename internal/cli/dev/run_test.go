@@ -42,8 +42,8 @@ func TestMain(m *testing.M) {
 	leaks.Main(m)
 }
 
-// TestDev runs a whole session. dev reports the first admission. A change takes effect without a failed call. dev reports
-// a change that does not compile, and registers a new hook. At its end it leaves nothing behind.
+// TestDev runs a whole session. dev reports the first admission. A changed source takes effect without a failed call.
+// dev reports a change that does not compile, and registers a new hook. When dev ends, it leaves nothing behind.
 func TestDev(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)

@@ -42,7 +42,7 @@ type generation struct {
 	release func()           // cancels the context of the process
 }
 
-// packageName is the name of the configurations of a package.
+// packageName is the name of the configurations that register the hooks of a package.
 const packageName = "hooks"
 
 // An accessFunc returns the client configuration of hooks that declare these permissions.
@@ -149,8 +149,8 @@ func (g *generation) start(ctx context.Context, program *gohooks.Program, access
 	return nil
 }
 
-// ended returns a channel that is closed when the process has ended, and a function for the reason. Both are nil if there
-// is no process.
+// ended returns a channel that is closed when the process has ended, and a function for the reason. Both are nil if
+// there is no process.
 func (g *generation) ended() (<-chan struct{}, func() error) {
 	if g == nil {
 		return nil, nil

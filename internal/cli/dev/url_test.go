@@ -57,8 +57,8 @@ kind: Namespace
 metadata: {name: shop}
 `
 
-// TestURL runs dev for a webhook at a URL. dev reports reinvocations, and applies objects in the order of their
-// dependencies.
+// TestURL runs dev for a webhook at a URL. It checks that dev reports reinvocations, and that dev applies definitions
+// and namespaces before the objects that need them.
 func TestURL(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

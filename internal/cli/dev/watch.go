@@ -23,8 +23,8 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// quietPeriod is how long no file may change before a build starts. Editors save in several steps, and other tools change
-// many files.
+// quietPeriod is how long dev waits after the last change of a file before it builds. Editors save in several steps,
+// and other tools change many files.
 const quietPeriod = 200 * time.Millisecond
 
 // A watcher watches the sources of a package, and of the packages that it imports from its module and from modules in

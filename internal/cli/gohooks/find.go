@@ -62,7 +62,8 @@ func findIn(dir string, files []string) ([]candidate, error) {
 	return found, nil
 }
 
-// types are the types that matter here, as a file writes them. A type is empty if the file does not import its package.
+// types has the names by which a file refers to *webhook.Hook, context.Context and *program.Deps. A name is empty if
+// the file does not import the package.
 type types struct{ hook, context, deps string }
 
 func typesOf(file *ast.File) types {
@@ -73,7 +74,7 @@ func typesOf(file *ast.File) types {
 	}
 }
 
-// typeIn returns how a file writes a type of an imported package.
+// typeIn returns the name by which a file refers to a type of an imported package, or "".
 func typeIn(file *ast.File, prefix, path, name, typeName string) string {
 	for _, i := range file.Imports {
 		imported, err := strconv.Unquote(i.Path.Value)

@@ -101,14 +101,14 @@ func (t *target) check(pkg string) error {
 	return nil
 }
 
-// goTool runs the go command and returns its output. If it fails, the error has its messages. Messages about downloads
-// go to log immediately.
+// goTool runs the go command and returns its output. If the command fails, the error has its messages. Messages about
+// downloads are written to log immediately.
 func goTool(ctx context.Context, dir string, log *lines, args ...string) ([]byte, error) {
 	return goToolIn(ctx, dir, "", log, args...)
 }
 
-// goToolIn is goTool with a folder for temporary files, because an interrupted go command can leave files behind. If
-// temporary is empty, the go command uses its default.
+// goToolIn is like goTool, but the go command puts its temporary files into a folder, because an interrupted go command
+// can leave files behind. If temporary is empty, the go command uses its default.
 func goToolIn(ctx context.Context, dir, temporary string, log *lines, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
@@ -168,7 +168,8 @@ func explain(err error, pkg string) error {
 	case strings.Contains(text, "go.mod file not found"), strings.Contains(text, "cannot find main module"):
 		return problem.New("%s %w: there is no go.mod in its folder or above", pkg, ErrNoModule).Hint("go mod init example.com/NAME")
 	case missingModule.MatchString(text):
-		return problem.New("the module of %s does not require github.com/admitkit/admitkit", pkg).Hint("go get github.com/admitkit/admitkit")
+		return problem.New("the module of %s does not require github.com/admitkit/admitkit", pkg).
+			Hint("go mod edit -replace=github.com/admitkit/admitkit=CHECKOUT && go mod tidy  # CHECKOUT is a clone of admitkit, which is not published yet")
 	case strings.Contains(text, "missing go.sum entry"), strings.Contains(text, "updates to go.mod needed"):
 		return problem.New("the go.mod or go.sum of %s is incomplete:\n%s", pkg, text).Hint("go mod tidy")
 	}

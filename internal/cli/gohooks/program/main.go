@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Program runs the hooks of a package for the admitkit command. It is built in the module of that package, with a
-// generated file that names the hooks. So it can use only the public API.
+// Program runs the hooks of a package for the admitkit command. It is built in the module of that package, together
+// with a generated file that names the hooks. Therefore it uses only the public API of admitkit.
 //
 // It reads one line of JSON from standard input and writes one line with the answer to standard output. It ends when
 // its standard input ends.
@@ -31,11 +31,11 @@ import (
 // mark begins the line with the answer, because the package may also print to standard output.
 const mark = "admitkit-answer "
 
-// drainTimeout limits the calls in flight after the end of standard input.
+// drainTimeout limits how long calls in flight may take after the end of standard input.
 const drainTimeout = 3 * time.Second
 
-// A request is the input of the program. Configure requests the configuration objects, and Serve starts a server for the
-// hooks. The zero value requests a list of the hooks.
+// A request is the input of the program. Configure requests the configuration objects, and Serve starts a server for
+// the hooks. The zero value requests a list of the hooks.
 type request struct {
 	Configure *webhook.ConfigurationOptions
 	Serve     *serve
@@ -77,8 +77,8 @@ func main() {
 	}
 }
 
-// answerRequest reads a request and answers it. The answer has the errors of the hooks; the returned error is from the
-// server.
+// answerRequest reads a request and answers it. The answer contains the errors of the hooks. If the server fails,
+// answerRequest returns its error.
 func answerRequest(in *bufio.Reader, out io.Writer) error {
 	var req request
 	line, err := in.ReadBytes('\n')
