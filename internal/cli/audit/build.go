@@ -70,7 +70,7 @@ func (t *tally) annotationRows() []Annotation {
 	return rows
 }
 
-// settleFights adds a finding for each field of an object that two webhooks wrote in more than one request.
+// settleFights adds a finding for each field of an object that two webhooks overwrote in more than one request.
 func (t *tally) settleFights() {
 	for k, f := range t.fights.rows {
 		if f.count < 2 {
@@ -248,7 +248,7 @@ func were(subject string, n int) string {
 	return subject + " were"
 }
 
-// bounds returns notes on tables that were too small.
+// bounds returns notes on tables that were full, so that their counts may be too low.
 func (t *tally) bounds() (notes []string) {
 	for _, b := range []struct {
 		evicted, most int
@@ -271,7 +271,7 @@ func (t *tally) bounds() (notes []string) {
 	return notes
 }
 
-// caveats returns notes on facts that the log does not have.
+// caveats returns notes on facts that the log does not record.
 func (t *tally) caveats(mutating []Mutating) (notes []string) {
 	switch {
 	case t.requests == t.silent:

@@ -25,7 +25,7 @@ type event struct {
 // A recordedCall is a call of a mutating webhook in an event.
 type recordedCall struct {
 	Round      int
-	Hook       string // its configuration is "c"
+	Hook       string // name of the webhook; its configuration is "c"
 	Mutated    bool
 	Patch      string
 	FailedOpen bool

@@ -60,7 +60,7 @@ type foundKey struct {
 // A findingRow counts the requests of a finding, and keeps some as examples.
 type findingRow struct {
 	count    int
-	rejected int // requests that were rejected
+	rejected int // requests that were rejected although the failing webhook was ignored
 	longest  time.Duration
 	hooks    []hook
 	examples []Example

@@ -29,7 +29,7 @@ func (t *tally) about(rule string, h hook, detail string, q *request, calls ...*
 	t.find(foundKey{rule: rule, a: h, detail: detail}, q, 0, []hook{h}, calls...)
 }
 
-// judge adds a request to all findings that it shows.
+// judge adds a request to each finding of which it is an example.
 func (t *tally) judge(q *request) {
 	t.judgeFailures(q)
 	t.judgeLatency(q)

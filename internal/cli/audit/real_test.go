@@ -23,18 +23,18 @@ var (
 )
 
 // mutatingHook returns a mutating webhook for a scenario.
-func (w *world) mutatingHook(namespace, name string, answer answerer) admissionregistrationv1.MutatingWebhook {
+func (w *auditedCluster) mutatingHook(namespace, name string, answer answerer) admissionregistrationv1.MutatingWebhook {
 	w.hooks.handle(name+"."+namespace+".example.com", answer)
 	return admissionregistrationv1.MutatingWebhook{Name: name}
 }
 
-func (w *world) again(namespace, name string, answer answerer) admissionregistrationv1.MutatingWebhook {
+func (w *auditedCluster) again(namespace, name string, answer answerer) admissionregistrationv1.MutatingWebhook {
 	h := w.mutatingHook(namespace, name, answer)
 	h.ReinvocationPolicy = &ifNeeded
 	return h
 }
 
-func (w *world) validatingHook(namespace, name string, answer answerer) admissionregistrationv1.ValidatingWebhook {
+func (w *auditedCluster) validatingHook(namespace, name string, answer answerer) admissionregistrationv1.ValidatingWebhook {
 	w.hooks.handle(name+"."+namespace+".example.com", answer)
 	return admissionregistrationv1.ValidatingWebhook{Name: name}
 }
@@ -44,10 +44,10 @@ func label(value string) answerer {
 	return patches(fmt.Sprintf(`[{"op":"replace","path":"/metadata/labels/team","value":%q}]`, value))
 }
 
-// TestRealServer lets a real API server call webhooks that show every rule, and compares
-// the report of its log with the counts of the webhooks.
+// TestRealServer runs a real API server with webhooks that cause a finding of every rule. It compares the report on the
+// audit log with the calls that the webhooks counted.
 func TestRealServer(t *testing.T) {
-	w := newWorld(t)
+	w := newAuditedCluster(t)
 	for _, name := range []string{"wait", "good", "twice", "fight", "brief", "rivals", "denied", "open", "closed", "noop", "idle", "slow", "full", "stamp", "refused", "notes", "secret", "certificate", "crash", "gone"} {
 		w.namespace(name)
 	}
@@ -84,7 +84,7 @@ func TestRealServer(t *testing.T) {
 }
 
 // register registers the webhooks of all scenarios.
-func (w *world) register() {
+func (w *auditedCluster) register() {
 	w.mutating("good", w.again("good", "a", patches(`[{"op":"add","path":"/metadata/labels/good","value":"yes"}]`)))
 	w.mutating("twice",
 		w.again("twice", "a", patches(`[{"op":"add","path":"/metadata/finalizers/-","value":"example.com/twice"}]`)),
@@ -140,7 +140,7 @@ func slowly(answer answerer) answerer {
 }
 
 // play sends the requests of all scenarios.
-func (w *world) play() {
+func (w *auditedCluster) play() {
 	t, ctx := w.t, w.t.Context()
 	maps := w.client.CoreV1()
 	must := func(_ any, err error) {
@@ -187,7 +187,7 @@ func (w *world) play() {
 }
 
 // compare compares the counts of the report with those of the webhooks.
-func (w *world) compare(t *testing.T, r *Report) {
+func (w *auditedCluster) compare(t *testing.T, r *Report) {
 	calls := map[string]Mutating{}
 	for _, m := range r.Mutating {
 		calls[m.Webhook] = m

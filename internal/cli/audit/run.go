@@ -54,7 +54,7 @@ type reader struct {
 	finished   int
 	files      []File
 	incomplete []string
-	lost       int // unreadable lines that may have been events
+	lost       int // skipped lines that may have been events
 	lostOf     []string
 	oldFormat  bool // some lines have the format "legacy"
 	otherJSON  bool // some lines are other JSON objects
@@ -169,7 +169,7 @@ func (r *reader) report() (*Report, error) {
 		if others := t.others.names; len(others) > 0 {
 			return nil, err.Hint("--webhook NAME, with one of %s", strings.Join(others, ", "))
 		}
-		return nil, err.Hint("the log has no webhook; of validating webhooks it records only denials and failures")
+		return nil, err.Hint("the log has no call of a webhook; for validating webhooks, the API server logs only denials and failures")
 	}
 	report := t.report()
 	report.Files, report.Events, report.Incomplete = r.files, r.events, slices.Concat(r.incomplete, r.lostOf)

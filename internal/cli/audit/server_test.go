@@ -52,8 +52,8 @@ rules:
 - level: None
 `
 
-// A world is a real API server with an audit log, and a server of webhooks.
-type world struct {
+// An auditedCluster is a real API server with an audit log, and a server of webhooks.
+type auditedCluster struct {
 	t      *testing.T
 	server *apiserver.Server
 	client *kubernetes.Clientset
@@ -61,7 +61,7 @@ type world struct {
 	hooks  *hookServer
 }
 
-func newWorld(t *testing.T) *world {
+func newAuditedCluster(t *testing.T) *auditedCluster {
 	t.Helper()
 	need.APIServer(t)
 	dir := t.TempDir()
@@ -69,7 +69,7 @@ func newWorld(t *testing.T) *world {
 	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, log: filepath.Join(dir, "audit.log"), hooks: newHookServer(t)}
+	w := &auditedCluster{t: t, log: filepath.Join(dir, "audit.log"), hooks: newHookServer(t)}
 	var err error
 	w.server, err = apiserver.Start(t.Context(), map[string][]string{
 		"audit-policy-file": {policy}, "audit-log-path": {w.log}, "audit-log-mode": {"blocking"},
@@ -89,7 +89,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // stop ends the API server, so that its log is complete.
-func (w *world) stop() {
+func (w *auditedCluster) stop() {
 	if w.server == nil {
 		return
 	}
@@ -100,7 +100,7 @@ func (w *world) stop() {
 }
 
 // namespace creates a namespace.
-func (w *world) namespace(name string) {
+func (w *auditedCluster) namespace(name string) {
 	w.t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if _, err := w.client.CoreV1().Namespaces().Create(w.t.Context(), ns, metav1.CreateOptions{}); err != nil {
@@ -126,7 +126,7 @@ func in(namespace string) *metav1.LabelSelector {
 
 // mutating registers mutating webhooks for a namespace. The configuration has the name of the namespace, and webhooks
 // are named NAME.NAMESPACE.example.com. The test waits for the last webhook of a configuration to be called.
-func (w *world) mutating(namespace string, hooks ...admissionregistrationv1.MutatingWebhook) {
+func (w *auditedCluster) mutating(namespace string, hooks ...admissionregistrationv1.MutatingWebhook) {
 	w.t.Helper()
 	none, exact := admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.Exact
 	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
@@ -150,7 +150,7 @@ func (w *world) mutating(namespace string, hooks ...admissionregistrationv1.Muta
 }
 
 // validating registers validating webhooks for a namespace, as mutating does.
-func (w *world) validating(namespace string, hooks ...admissionregistrationv1.ValidatingWebhook) {
+func (w *auditedCluster) validating(namespace string, hooks ...admissionregistrationv1.ValidatingWebhook) {
 	w.t.Helper()
 	none, exact := admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.Exact
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
@@ -172,7 +172,7 @@ func (w *world) validating(namespace string, hooks ...admissionregistrationv1.Va
 }
 
 // settle waits until the API server calls all webhooks that are registered.
-func (w *world) settle() {
+func (w *auditedCluster) settle() {
 	w.t.Helper()
 	err := wait.PollUntilContextTimeout(w.t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		if _, err := w.client.CoreV1().ConfigMaps("wait").Create(ctx, config("probe"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
@@ -190,7 +190,7 @@ func config(name string) *corev1.ConfigMap {
 }
 
 // create creates a ConfigMap, which may be denied, and returns the stored object.
-func (w *world) create(namespace, name string) *corev1.ConfigMap {
+func (w *auditedCluster) create(namespace, name string) *corev1.ConfigMap {
 	w.t.Helper()
 	made, err := w.client.CoreV1().ConfigMaps(namespace).Create(w.t.Context(), config(name), metav1.CreateOptions{})
 	if err != nil {

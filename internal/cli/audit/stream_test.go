@@ -108,7 +108,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestMemory checks that a log ten times as long needs no more memory, with new names in every event.
+// TestMemory checks that a log that is ten times as long needs no more memory. Every event has new names.
 func TestMemory(t *testing.T) {
 	used := func(n int) uint64 {
 		tally := newTally(defaults())
@@ -142,7 +142,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestBounds checks that a full table counts too few and never too many, and that its heaviest rows stay.
+// TestBounds checks that the counts of a full table may be too low but never too high, and that the rows with the
+// highest counts remain.
 func TestBounds(t *testing.T) {
 	tab := newTable[int](8, func(n *int) int { return *n })
 	truth := map[int]int{}
@@ -235,7 +236,7 @@ func TestNothing(t *testing.T) {
 		{"the end of requests is not logged", event{ID: "x", Stage: "RequestReceived"}.line(), defaults(), "1 audit event, but none of the stage ResponseComplete", "omitStages"},
 		{"another time", event{ID: "x"}.line(), Options{Top: 1, Slow: 1, Again: 2, Since: beginning.Add(time.Hour)}, "no request in the selected time: the log has requests from 2026-11-22T10:00:00Z to 2026-11-22T10:00:00Z", ""},
 		{"another webhook", event{ID: "x", Calls: []recordedCall{{Hook: "a.example.com"}}}.line(), Options{Top: 1, Slow: 1, Again: 2, Webhooks: []string{"b"}}, "no record of b in 1 request", "a.example.com"},
-		{"no webhook at all", event{ID: "x"}.line(), Options{Top: 1, Slow: 1, Again: 2, Webhooks: []string{"b"}}, "no record of b in 1 request", "the log has no webhook"},
+		{"no webhook at all", event{ID: "x"}.line(), Options{Top: 1, Slow: 1, Again: 2, Webhooks: []string{"b"}}, "no record of b in 1 request", "the log has no call of a webhook"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			_, err := Run(t.Context(), []Source{textSource("log", strings.NewReader(c.log))}, c.options, noProgress)

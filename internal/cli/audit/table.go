@@ -4,8 +4,8 @@ package audit
 
 import "slices"
 
-// A table holds at most max rows. When it is full, the lightest rows are removed. Counts may then be too low, but
-// never too high.
+// A table holds at most max rows. When it is full, it removes the rows with the lowest weight. Counts may then be too
+// low, but never too high.
 type table[K comparable, V any] struct {
 	max     int
 	rows    map[K]*V

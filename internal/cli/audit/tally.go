@@ -47,7 +47,7 @@ type tally struct {
 
 type noteKey struct{ name, key string }
 
-// add counts a request whose time in webhooks of one type is recorded.
+// add counts a request that spent d in webhooks.
 func (l *LatencyOf) add(d time.Duration) {
 	if d > 0 {
 		l.Requests++

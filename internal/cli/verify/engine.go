@@ -11,8 +11,8 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// engine starts the API server that handles objects between two calls, and returns a function that stops it. If there
-// is no real API server, engine returns a nil configuration, and admitkit's own code handles objects.
+// engine starts the API server that defaults and validates objects between two calls, and returns a function that stops
+// it. If this machine has no API server, engine returns a nil configuration, and admitkit does this in process.
 func (r *runner) engine(ctx context.Context) (*rest.Config, func(), error) {
 	if r.InProcess {
 		return nil, func() {}, nil

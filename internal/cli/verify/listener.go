@@ -18,8 +18,8 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// A listener checks the first response of each server. An error there is usually a wrong URL and not a failure of the
-// webhook, so it ends the run.
+// A listener checks the first response from each URL. If it is an error, the URL is usually wrong, so the listener ends
+// the run.
 type listener struct {
 	*runner
 	hook  target
@@ -64,7 +64,7 @@ func plainURL(r *http.Request) string {
 // mostJudged is the number of bytes read from a first response.
 const mostJudged = 4 << 20
 
-// judge checks a first response and restores its body.
+// judge reads the body of a first response and checks the response. It makes the body readable again.
 func (l *listener) judge(where string, response *http.Response) {
 	body, err := io.ReadAll(io.LimitReader(response.Body, mostJudged))
 	rest := io.Reader(response.Body)
@@ -88,11 +88,11 @@ func (l *listener) judge(where string, response *http.Response) {
 	}
 }
 
-// mostFailures is the number of failed first responses after which a server does not count as a webhook. A webhook may
-// fail for some objects.
+// mostFailures is how many responses of a server may fail before one succeeds. A webhook may fail for some objects, so
+// one failed response does not prove that the server is not a webhook.
 const mostFailures = 5
 
-// A failure is the error for a response that may come from a webhook that failed.
+// A failure is the error for a failed response that may come from a webhook.
 type failure struct{ error }
 
 // Unwrap returns the error with its hints.

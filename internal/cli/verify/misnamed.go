@@ -40,7 +40,7 @@ type resourceName struct {
 	singular string
 }
 
-// isMeantBy reports whether a wrong name is a variant of the resource's name.
+// isMeantBy reports whether name is the singular of the resource, or its name in another case.
 func (n resourceName) isMeantBy(name string) bool {
 	return name != n.Resource && (strings.EqualFold(name, n.Resource) || strings.EqualFold(name, n.singular))
 }

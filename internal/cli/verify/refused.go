@@ -21,7 +21,7 @@ func (r *runner) refused(g *given) error {
 			Mutating: []*admissionregistrationv1.MutatingWebhookConfiguration{r.withoutAddresses(c)},
 			Handlers: map[string]http.Handler{},
 		}
-		for _, w := range c.Value.Webhooks { // with a handler, chain ignores the caBundle, which is often a placeholder
+		for _, w := range c.Value.Webhooks { // a handler makes chain ignore the caBundle, which is often a placeholder
 			alone.Handlers[w.Name] = http.NotFoundHandler()
 		}
 		engine, err := chain.New(alone, chain.Options{})

@@ -40,7 +40,7 @@ func (l *listener) unreachable(r *http.Request, err error) error {
 	case errors.As(err, &alert), errors.As(err, &dialing) && dialing.Op == "remote error":
 		return problem.New("%s ended the TLS handshake: %w", host, err).Hint("--client-cert FILE --client-key FILE, if it requires client certificates")
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return problem.New("nothing listens at %s", host).Hint("start the webhook, or check the port")
+		return problem.New("nothing is listening on %s", host).Hint("start the webhook, or check the port")
 	case errors.As(err, &name):
 		err := problem.New("this machine cannot resolve the name %s", r.URL.Hostname())
 		if service, namespace, ok := serviceOf(r.URL.Hostname()); ok {

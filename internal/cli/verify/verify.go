@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package verify tests webhooks with pkg/idempotence. A command line gives their URLs, and files with configurations,
-// samples and exceptions.
+// Package verify implements "admitkit verify". It tests webhooks with pkg/idempotence. The flags give the URLs of the
+// webhooks, and files with configurations, samples and exceptions.
 package verify
 
 import (
@@ -49,14 +49,15 @@ type Options struct {
 	Replay, Store     string
 	// Line is the command line without the flags that differ between runs, such as --seed.
 	Line string
-	// RunAgain is the line that repeats the run, if another program runs verify. The default is Line with the seed.
+	// RunAgain is the command that the report shows for repeating the run. A program that wraps verify sets it. The
+	// default is Line with the seed.
 	RunAgain string
 }
 
 // A Result is the report of a run and the notes printed during it.
 type Result struct {
 	Report *idempotence.Report
-	// Notes are the choices that the command line left open. They were printed.
+	// Notes describe the choices that verify made because the command line left them open. They were printed.
 	Notes []string
 
 	interrupted error
@@ -234,7 +235,7 @@ func (r *Result) Err() error {
 	return nil
 }
 
-// explained words an error of the harness for the command line.
+// explained replaces the Go options in an error of the harness by the flags of the command.
 func explained(err error) error {
 	if errors.Is(err, context.Canceled) || errors.As(err, new(*problem.Error)) {
 		return err

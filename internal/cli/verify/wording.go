@@ -11,7 +11,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence"
 )
 
-// flagHints are the hints of reasons for a user of the command line, who has flags instead of Go options.
+// flagHints replace the hints of package idempotence that name Go options by hints that name flags.
 var flagHints = idempotence.Hints{
 	idempotence.ReasonUnknownKinds:         "add an object that it handles, or the definition of the custom resource, with -f",
 	idempotence.ReasonCertificateName:      "set --server-name",
