@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Completions for the values of flags, by flag name; a name means the same in all commands. A command that needs other
-// completions registers them itself.
+// Completions for the values of flags, by flag name. A flag name has the same meaning in all commands. A command that
+// needs other completions registers them itself.
 var (
 	fixedFlags = map[string][]string{
 		"color":      {"auto", "always", "never"},

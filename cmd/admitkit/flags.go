@@ -13,8 +13,9 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// placeholders holds the words that help prints for the values of flags. A flag needs none if its usage has the word
-// in backquotes, or if the word is the last part of the flag's name. A key is a flag, or a command and a flag.
+// placeholders holds the words that the help prints for the values of flags. A flag needs no entry if its usage has
+// the word in backquotes, or if the word is the last part of its name. A key is a flag's name, or a command and a
+// flag's name.
 var placeholders = map[string]string{
 	"advertise":                     "HOST[:PORT]",
 	"allow":                         "RIGHT",

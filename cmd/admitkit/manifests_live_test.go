@@ -276,7 +276,8 @@ func TestStaticManifests(t *testing.T) {
 	}
 }
 
-// TestBadStatic checks that manifests which the command rejects, or never writes, stop an API server from starting.
+// TestBadStatic starts API servers with invalid static manifests, which the command does not write. It checks that
+// these API servers do not start.
 func TestBadStatic(t *testing.T) {
 	need.APIServer(t)
 	s := &staticServer{dir: t.TempDir(), module: hooksModule(t, staticHooks)}

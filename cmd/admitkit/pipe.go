@@ -15,8 +15,8 @@ import (
 // errOutputClosed is the cause of a context that ends because standard output was closed.
 var errOutputClosed = errors.New("the output is closed")
 
-// A pipe writes to standard output that its reader may close, as head does. Closing is not an error: the pipe
-// cancels the command's context and drops the rest of the output.
+// A pipe writes to standard output, whose reader may close it, as head does. This is not an error: the pipe cancels the
+// command's context and drops the rest of the output.
 type pipe struct {
 	w      io.Writer
 	closed atomic.Bool
@@ -36,8 +36,8 @@ func (p *pipe) Write(text []byte) (int, error) {
 	return n, err
 }
 
-// runIntoPipe calls run with a standard output that may be closed early. The exit code then stands for the findings so
-// far.
+// runIntoPipe calls run with a standard output that its reader may close early. In that case, the exit code reflects
+// the findings so far.
 func runIntoPipe(ctx context.Context, s *screen.Screen, args []string) int {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

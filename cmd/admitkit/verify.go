@@ -143,7 +143,8 @@ func exclusive(c *cobra.Command, groups [][]string) error {
 	return nil
 }
 
-// quietLibraries discards the logs of the Kubernetes libraries, and net/http's messages about webhooks that stop.
+// quietLibraries discards the logs of the Kubernetes libraries, and the messages of net/http that withoutIdleResponses
+// drops.
 func quietLibraries() {
 	klog.SetLogger(logr.Discard())
 	log.SetOutput(withoutIdleResponses{os.Stderr})
@@ -169,7 +170,7 @@ func moreMemory() func() {
 
 func verifyFlags(c *cobra.Command, o *verify.Options) {
 	f := c.Flags()
-	f.SortFlags = false // the help and the line that repeats a run have the most important flags first
+	f.SortFlags = false // verifyLine prints the flags in this order, the most important first
 	f.StringArrayVar(&o.URLs, "url", nil, "URL of the webhook; with --chain, NAME=URL; can be repeated for replicas, which must give the same answers")
 	f.StringVar(&o.CAFile, "ca-file", "", "PEM file with the CA of the webhook's server (default the caBundle of the configuration, or the system's CAs)")
 	f.StringArrayVar(&o.Configurations, "webhook-configuration", nil, "file with the MutatingWebhookConfiguration, or - for standard input (default the one in the files of -f)")

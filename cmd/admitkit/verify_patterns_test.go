@@ -35,9 +35,10 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// The numbers of objects to generate: enough to find the patterns, and few enough for a quick test. The test of package
-// idempotence runs all patterns in Go. The tests here run every third webhook, or all with ADMITKIT_CASES=all. With
-// -full they generate as many objects as the command does by default, and run all laws for patterns in Python:
+// The numbers of objects to generate are large enough to find the patterns, and small enough for a quick test. The test
+// of package idempotence runs all patterns in Go. The tests here run every third webhook, or all with
+// ADMITKIT_CASES=all. With -full they generate as many objects as the command does by default, and run all laws for
+// patterns in Python:
 //
 //	go test ./cmd/admitkit -run TestVerifyPatterns -full -timeout 1h
 const (
@@ -47,7 +48,8 @@ const (
 
 var full = flag.Bool("full", false, "verify the patterns as users do: with 40 objects and all laws")
 
-// A runningWebhook is a webhook of the patterns that runs, with the flags and files for admitkit verify.
+// A runningWebhook is a started webhook of one pattern in test/corpus, with the flags and files that admitkit verify
+// needs to test it.
 type runningWebhook struct {
 	laws   []string // laws that the webhook fails
 	advice bool     // whether the finding may be advice
@@ -148,8 +150,8 @@ func step() int {
 	return 3
 }
 
-// TestVerifyPatternsOfGo checks that the command finds public patterns of the corpus and flags no look-alike, for
-// servers in Go.
+// TestVerifyPatternsOfGo checks webhooks in Go. The command must find the faulty patterns of the corpus, and must not
+// report correct webhooks that look similar.
 func TestVerifyPatternsOfGo(t *testing.T) {
 	var public []corpus.Case
 	for _, c := range slices.Concat(corpus.Patterns(), corpus.Lookalikes()) {

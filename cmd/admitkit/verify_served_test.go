@@ -26,7 +26,7 @@ const inTranscripts = "127.0.0.1:9443"
 
 // serveBeside is the main function of the program "served" in transcripts. It serves a webhook while it runs a
 // command: "exec served P10 admitkit verify --url https://127.0.0.1:9443/mutate". The first argument is a prefix of
-// the name of a case of the corpus, or a faulty server. The server's CA is in the file ca.crt.
+// a case's name in the corpus, or a name in wrongServers. The server's CA is in the file ca.crt.
 func serveBeside() {
 	code, err := serveAndRun(os.Args[1], os.Args[2:])
 	if err != nil {
@@ -73,8 +73,8 @@ func serveAndRun(what string, line []string) (int, error) {
 	return runBeside(server.Listener.Addr().String(), line)
 }
 
-// plain hides that the connections of a listener use TLS. Otherwise Go's server would answer clients that use plain
-// HTTP with an explanation.
+// plain hides that the connections of a listener use TLS. Otherwise Go's server would answer a client without TLS with
+// an explanation, which other servers do not send.
 type plain struct{ net.Listener }
 
 // Accept implements net.Listener.

@@ -21,8 +21,8 @@ import (
 	"github.com/admitkit/admitkit/internal/cli/screen"
 )
 
-// TestVerifyIsInterrupted checks that an interrupted run prints one line and exits with 2. The run leaves only the
-// results so far, which say that it was interrupted.
+// TestVerifyIsInterrupted checks that an interrupted run prints one line and exits with 2. It must still write the
+// results so far, which say that the run was interrupted.
 func TestVerifyIsInterrupted(t *testing.T) {
 	for _, row := range []struct {
 		name string

@@ -94,7 +94,7 @@ admitkit vet ./hooks/...`,
 	return c
 }
 
-// vetFindings are what the analyzer reports, in the order of the packages.
+// vetFindings are the findings of the analyzer, in the order of the packages.
 type vetFindings []vetFinding
 
 type vetFinding struct {

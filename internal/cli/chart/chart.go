@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package chart implements "admitkit chart". It derives a Helm chart from the manifests of a project, so that the
-// manifests stay the only source: what differs between clusters becomes a value of the chart.
+// manifests remain the only source. Each setting that differs between clusters becomes a value of the chart.
 package chart
 
 import (
@@ -30,8 +30,8 @@ type Chart struct {
 // document is a decoded object of a manifest.
 type document = map[string]any
 
-// kustomization has the fields of a kustomization that a chart can have. Any other field is an error, because the chart would
-// silently differ from the output of kustomize.
+// kustomization has the fields of a kustomization that a chart supports. Any other field is an error, because the chart
+// would silently differ from the output of kustomize.
 type kustomization struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
@@ -81,7 +81,7 @@ func Of(dir string) (*Chart, error) {
 	return c, err
 }
 
-// folder adds the resources of a kustomization. A missing folder has none.
+// folder adds the resources of the kustomization in a folder. It adds nothing if the folder does not exist.
 func (b *builder) folder(c *Chart, dir, kind string) error {
 	k, origin, err := readKustomization(dir)
 	if err != nil {
@@ -106,7 +106,7 @@ func (b *builder) folder(c *Chart, dir, kind string) error {
 			}
 		}
 		if c.Files[target] != nil {
-			return problem.New("two resources have the file name %s, and a chart has one folder for all: rename one", path.Base(resource))
+			return problem.New("two resources have the file name %s, but a chart has all of them in one folder: rename one", path.Base(resource))
 		}
 		if len(converted) > 0 {
 			c.Files[target] = converted
@@ -115,7 +115,8 @@ func (b *builder) folder(c *Chart, dir, kind string) error {
 	return nil
 }
 
-// readKustomization returns the kustomization of a folder and its file. Both are empty if the folder has no kustomization.
+// readKustomization returns the kustomization of a folder and its file. Both are empty if the folder has no
+// kustomization.
 func readKustomization(dir string) (k kustomization, file string, err error) {
 	for _, name := range kustomizationNames {
 		file = filepath.Join(dir, name)
@@ -127,7 +128,7 @@ func readKustomization(dir string) (k kustomization, file string, err error) {
 			err = yaml.UnmarshalStrict(text, &k)
 		}
 		if err != nil {
-			return k, file, problem.New("%s: %w", file, err).Hint("a chart can have resources and images of a kustomization: make other changes in the manifests")
+			return k, file, problem.New("%s: %w", file, err).Hint("a chart supports only the fields resources and images of a kustomization: make other changes in the manifests")
 		}
 		return k, file, nil
 	}

@@ -11,15 +11,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A builder converts the manifests of a project. It replaces values by placeholders, which survive the YAML encoder,
-// and then the placeholders by Helm's expressions.
+// A builder converts the manifests of a project to templates of Helm. It first replaces values by placeholders, which
+// the YAML encoder does not quote. It then replaces the placeholders in the encoded text by Helm expressions.
 type builder struct {
 	name        string // of the project and its namespace
 	values      *values
 	uninstaller document // the Job that "helm uninstall" runs first, or nil
 }
 
-// The placeholders. Each is a plain scalar in YAML.
+// Placeholders for Helm expressions. Each is a plain scalar in YAML.
 const (
 	inNamespace  = "HELMxNAMESPACEx"
 	atReplicas   = "HELMxREPLICASx"
@@ -46,7 +46,7 @@ var expressions = strings.NewReplacer(
 	atMonitoring, "{{ .Values.networkPolicy.monitoringNamespace }}",
 )
 
-// blocks replace whole lines. ${1} is the indentation of the line.
+// blocks replace whole lines that have a placeholder. ${1} is the indentation of the line.
 var blocks = []struct {
 	line *regexp.Regexp
 	text string
@@ -55,15 +55,15 @@ var blocks = []struct {
 ${1}  {{- range .Values.networkPolicy.apiServerPorts }}
 ${1}  - {port: {{ . }}, protocol: TCP}
 ${1}  {{- end }}`},
-	// The garbage collector deletes the configurations with the namespace, so that they never block a cluster without their
-	// server. helm template has no cluster to look up the namespace in.
+	// The garbage collector deletes the configurations with the namespace. Without this, they would block a cluster in
+	// which nobody serves the hooks. "helm template" has no cluster, so its output has no owner.
 	{regexp.MustCompile(`(?m)^( *)ownerReferences: ` + atOwner + `$`), `${1}{{- with lookup "v1" "Namespace" "" .Release.Namespace }}
 ${1}ownerReferences:
 ${1}- {apiVersion: v1, kind: Namespace, name: {{ .metadata.name }}, uid: {{ .metadata.uid }}}
 ${1}{{- end }}`},
 }
 
-// document converts one object. It returns nothing for the namespace, which Helm's user chooses.
+// document converts one object. It returns nothing for the Namespace, because the user of Helm chooses one.
 func (b *builder) document(doc document, folder string) ([]byte, error) {
 	kind, _ := doc["kind"].(string)
 	condition := ""
@@ -120,7 +120,7 @@ func (b *builder) inNamespace(doc document) {
 	}
 }
 
-// deployment replaces what differs between clusters in the Deployment of the program.
+// deployment replaces the settings of the program's Deployment that differ between clusters.
 func (b *builder) deployment(doc document) {
 	spec := member(doc, "spec")
 	pod := member(spec, "template", "spec")
@@ -198,8 +198,8 @@ func (b *builder) clusterRole(doc document) {
 	}
 }
 
-// configuration makes the namespace of the release the owner of a webhook configuration, and replaces the project's
-// namespace by it.
+// configuration makes the namespace of the release the owner of a webhook configuration. It also replaces the namespace
+// of the project by that of the release.
 func (b *builder) configuration(doc document) {
 	metadata := member(doc, "metadata")
 	if metadata == nil {
@@ -231,7 +231,7 @@ func (b *builder) configuration(doc document) {
 	}
 }
 
-// moved replaces the namespace of the project by that of the release, where it is between before and after.
+// moved replaces the namespace of the project by that of the release in text, but only between before and after.
 func (b *builder) moved(text, before, after string) string {
 	return strings.Replace(text, before+b.name+after, before+inNamespace+after, 1)
 }

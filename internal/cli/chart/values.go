@@ -64,7 +64,7 @@ func (v *values) text() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// orEmpty returns a value of the manifests, or an empty one if they do not set it.
+// orEmpty returns value, or empty if the manifests do not set the value.
 func orEmpty(value, empty any) any {
 	if value == nil {
 		return empty

@@ -23,7 +23,7 @@ func resource(group, version, name string) schema.GroupVersionResource {
 }
 
 // readCluster reads the configurations of a cluster and related objects. If it may not read some related objects, it
-// prints a note, and some rules find less.
+// prints a note, and some rules may miss problems.
 func (o *Options) readCluster(ctx context.Context, s *screen.Screen) ([]*objects.Object, error) {
 	config, err := o.Flags.Config()
 	if err != nil {
@@ -62,7 +62,7 @@ func (o *Options) readCluster(ctx context.Context, s *screen.Screen) ([]*objects
 		all = append(all, found...)
 	}
 	if missing != nil {
-		s.Note("some rules find less, because %s could not be read: %s", strings.Join(missing, ", "), firstErr)
+		s.Note("some rules may miss problems, because %s could not be read: %s", strings.Join(missing, ", "), firstErr)
 	}
 	return all, nil
 }

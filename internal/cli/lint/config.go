@@ -56,7 +56,7 @@ func readConfig(name string) (*config, error) {
 	if err := decoder.Decode(&document); err != nil && !errors.Is(err, io.EOF) {
 		message := strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "unmarshal errors:\n  ", "")
 		message, _, _ = strings.Cut(strings.ReplaceAll(message, "\n  ", "; "), " in type struct")
-		return nil, problem.New("%s: %s", c.file, message).Hint(`the file has a list "ignore", with entries of rule, object, webhook and reason`)
+		return nil, problem.New("%s: %s", c.file, message).Hint(`write a list "ignore"; each entry can have the keys rule, object, webhook and reason`)
 	}
 	for _, entry := range document.Ignore {
 		c.ignore = append(c.ignore, lint.Ignore{Rule: entry.Rule, Object: entry.Object, Webhook: entry.Webhook, Reason: entry.Reason})

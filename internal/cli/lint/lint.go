@@ -144,7 +144,7 @@ func (o *Options) noConfigurations(read int) error {
 	if o.Cluster {
 		return problem.New("the cluster has no webhook configuration")
 	}
-	return problem.New("no webhook configuration among the %s of %s", textutil.Count(read, "object"), objects.Names(o.Paths...)).
+	return problem.New("no webhook configuration in the %s of %s", textutil.Count(read, "object"), objects.Names(o.Paths...)).
 		Hint("admitkit lint FILE, with a %s or a %s", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration").
 		Hint("admitkit manifests | admitkit lint -   # for a program that registers its own hooks")
 }

@@ -105,8 +105,8 @@ func provesBeside(configuration, file, webhook string) ([]string, error) {
 // needed lists the laws that a webhook must pass to be safe to call again.
 var needed = []idempotence.Law{idempotence.L1, idempotence.L2, idempotence.L4a, idempotence.L4b}
 
-// proves returns an error if the results of admitkit verify do not prove that a webhook is safe to call again. Otherwise
-// it returns the exceptions of the proof.
+// proves returns an error if the results of admitkit verify do not prove that a webhook is safe to call again.
+// Otherwise it returns the exceptions of the proof.
 func proves(text []byte, webhook string) (exceptions []string, err error) {
 	var report idempotence.Report
 	if err := json.Unmarshal(text, &report); err != nil {

@@ -126,9 +126,9 @@ func (r *Report) worst() string {
 	return ""
 }
 
-// unsupportedForRules returns the error for output formats that only findings have.
+// unsupportedForRules returns the error for an output format that supports only findings.
 func unsupportedForRules(form string) error {
-	return problem.New("-o %s is for findings only: rules have text and json", form)
+	return problem.New("-o %s is for findings only: rules need -o text or -o json", form)
 }
 
 // WriteRules writes the list of all rules.
