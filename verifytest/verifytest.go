@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package verifytest tests in a Go test that a mutating webhook is safe to call again. It serves the webhook's handler on
-// loopback and runs "admitkit verify", which calls the handler as the API server does.
+// Package verifytest checks in a Go test that a mutating webhook is safe to call again. It serves the webhook's handler
+// on the loopback interface and runs "admitkit verify", which calls the handler as the API server does.
 //
-// The package is a module of its own and needs only Go's library. So it changes nothing in the go.mod of a project with
-// other versions of controller-runtime or of Kubernetes' libraries. Package idempotence of admitkit does the same in
-// process, and faster.
+// The package is a module of its own and needs only the standard library of Go. So it does not change the versions of
+// controller-runtime and of the Kubernetes libraries in the go.mod of a project. Package idempotence of admitkit runs
+// the same checks in process and is faster, but it needs the versions of admitkit.
 package verifytest
 
 import (
@@ -33,10 +33,10 @@ type Options struct {
 	Args []string
 }
 
-// install says how to get the program. It does not name go get, which would change go.mod.
+// install says how to get the program. It does not recommend "go get", which would change go.mod.
 const install = "install it with\n  go install github.com/admitkit/admitkit/cmd/admitkit@latest\nor set $ADMITKIT to its path"
 
-// Run tests a handler. configuration is a file with its MutatingWebhookConfiguration, such as
+// Run tests a handler. configuration is the file with its MutatingWebhookConfiguration, such as
 // config/webhook/manifests.yaml. samples are files or folders with objects that the webhook changes.
 //
 // The test fails if a law fails, with the report of verify as its output. It also fails if there is no verdict, because

@@ -35,7 +35,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// handler returns a webhook that answers reviews with the JSON Patch of a function, without any library.
+// handler returns a webhook without any library. It answers each review with the JSON Patch that patch returns.
 func handler(patch func(labels map[string]any) []map[string]any) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review struct {
@@ -125,7 +125,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// The program is found in $ADMITKIT.
+// $ADMITKIT is the path of the program.
 func TestToolOfTheEnvironment(t *testing.T) {
 	t.Setenv("ADMITKIT", tool)
 	if got, err := (Options{}).tool(); err != nil || got != tool {

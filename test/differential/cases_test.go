@@ -97,7 +97,7 @@ func newCase(seed uint64) testCase {
 		if k.edit != nil && r.IntN(2) == 0 {
 			k.edit(object)
 		}
-		if r.IntN(3) == 0 { // only the old object enables this slot
+		if r.IntN(3) == 0 { // enable this slot only in the old object
 			delete(metadata["labels"].(map[string]any), slices.Sorted(maps.Keys(labels))[0])
 		}
 		if k.name == "widgets" && r.IntN(5) == 0 {
@@ -141,8 +141,8 @@ func someUser(r *rand.Rand) authenticationv1.UserInfo {
 	return authenticationv1.UserInfo{}
 }
 
-// Scripts that allow a request. The scripts in harmless return no patch. They are for validating webhooks, and for
-// DELETE, which cannot be patched.
+// Scripts that allow a request. The scripts in harmless return no patch. They are for validating webhooks and for
+// DELETE, for which a webhook cannot return a patch.
 var (
 	well     = []string{"annotate", "count", "noop", "same", "nothing", "unknown", "switchon", "warn", "audit", "auditcount", "emptymap", "warnannotate", "failagain", ""}
 	harmless = []string{"nothing", "warn", "audit", "allowstatus", ""}

@@ -13,7 +13,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// A view is a result as a map from paths to values, both as text. It lacks values that vary between runs.
+// A view is the result of a request, as a map from paths to values, both as text. It has no values that vary between
+// runs.
 type view map[string]string
 
 // Patterns for the parts of a text that vary between runs.
@@ -54,8 +55,7 @@ func (v view) add(path string, value any) {
 	}
 }
 
-// place returns the key of a list element. For managedFields, which are sorted by time, the key is
-// the manager.
+// place returns the key of a list element: its index, or for managedFields, which are sorted by time, the manager.
 func place(path string, i int, element any) any {
 	entry, ok := element.(map[string]any)
 	if !ok || !strings.HasSuffix(path, ".managedFields") {
@@ -80,9 +80,9 @@ func (v view) addJSON(path string, raw []byte) {
 // notOfWebhooks are the prefixes of annotations that other parts of the API server add.
 var notOfWebhooks = []string{"authorization.k8s.io/", "apiserver.latency.k8s.io/", "pod-security.kubernetes.io/"}
 
-// addWarnings adds each warning with the warning before it, so that compare checks their order. It ignores
-// the order if there are several validating webhooks, because they are called concurrently. Warnings about
-// values of built-in types may come between the others.
+// addWarnings adds each warning together with the previous one, so that compare checks their order. If there are
+// several validating webhooks, it ignores the order, because they are called concurrently. Warnings about values of
+// built-in types may be anywhere between the others.
 func (v view) addWarnings(r *chain.Result) {
 	validating := 0
 	for _, c := range r.Calls {

@@ -32,7 +32,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// enough is the number of cases that reach every limit and every entry of covered.
+// enough is a number of cases that is large enough to reach every limit and every entry of covered.
 const enough = 400
 
 // Each case has its own seed, and the seeds are consecutive.
@@ -113,7 +113,7 @@ func quiet() {
 	utilruntime.ErrorHandlers = nil
 }
 
-// builtIns returns options with the defaults and validation of built-in types.
+// builtIns returns options that make the in-process engine default and validate built-in types.
 func builtIns() chain.Options {
 	return chain.Options{
 		Default: func(obj runtime.Object) { k8svalidation.Default(obj) },
@@ -156,8 +156,8 @@ func engines(t *testing.T) (process, server chain.Engine) {
 	return process, server
 }
 
-// TestEngines fails for every difference that is not a declared limit, and for every limit that no case
-// needs.
+// TestEngines runs each case in both engines. It fails for every difference that is not a declared limit. It also fails
+// for every limit that no case needs.
 func TestEngines(t *testing.T) {
 	process, server := engines(t)
 	seeds := make(chan uint64)
@@ -264,7 +264,7 @@ func shown(r *chain.Result) (object []byte) {
 	return object
 }
 
-// A tally counts what the cases covered.
+// A tally counts how often the cases reached each entry of covered, and each limit.
 type tally struct {
 	mu   sync.Mutex
 	used map[string]int

@@ -22,9 +22,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// A scenario creates one Pod with a few webhooks. It has the expected result for both engines. A plugin of
-// the API server sets the pull policy of all containers, once before the webhooks, and again if a webhook
-// has changed the Pod.
+// A scenario creates one Pod while a few webhooks are registered. It has the result that both engines must give. A
+// plugin of the API server sets the pull policy of all containers before the webhooks, and again if a webhook changed
+// the Pod.
 type scenario struct {
 	name  string
 	hooks []step

@@ -100,7 +100,7 @@ var _ = Describe("the client configuration", func() {
 	var (
 		ns   string
 		seen *calls
-		own  admissionregistrationv1.WebhookClientConfig // empty, so the options apply
+		own  admissionregistrationv1.WebhookClientConfig // clientConfig of the registration; if empty, the options apply
 	)
 	BeforeEach(func(ctx context.Context) { ns, seen = newNamespace(ctx), &calls{} })
 

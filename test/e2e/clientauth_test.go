@@ -27,8 +27,8 @@ func lockID(caller string, policy admissionregistrationv1.FailurePolicyType) str
 	return caller + "-fail"
 }
 
-// hook returns a hook that denies ConfigMaps with its id as a label. The API server calls it with the
-// credentials of the caller.
+// hook returns a hook that denies the ConfigMaps that have the id of the hook as a label. The API server calls the hook
+// with the credentials of the caller.
 func (l *lock) hook(namespace, caller string, policy admissionregistrationv1.FailurePolicyType) *webhook.Hook {
 	id := lockID(caller, policy)
 	client := *l.callers[caller].client.DeepCopy()
@@ -95,7 +95,7 @@ func acceptedCredentials() OmegaMatcher {
 	return MatchError(HaveSuffix("denied the request: " + lockMessage))
 }
 
-// refusedCredentials matches the error of callHook under policy Fail if the server refuses the credentials.
+// refusedCredentials matches the error of callHook if the failurePolicy is Fail and the server refuses the credentials.
 func refusedCredentials(caller, text string) OmegaMatcher {
 	return MatchError(HavePrefix(`Internal error occurred: failed calling webhook "` + lockID(caller, admissionregistrationv1.Fail) +
 		`.lock.example.com": failed to call webhook: ` + text))

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// gadgetGroup is the API group of gadgets, which are served, and stored, in two versions.
+// gadgetGroup is the API group of gadgets, which the API server serves in two versions.
 const gadgetGroup = "shop.example.com"
 
 // gadgetCRD has the same schema in both versions. The conversion strategy None changes only the

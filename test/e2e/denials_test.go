@@ -25,7 +25,7 @@ import (
 
 // A denial is an error of a handler and the response that the user receives.
 type denial struct {
-	name string // completes the text of the spec
+	name string // part of the spec's text
 	err  error
 	// want is the status that the API client gets, without the prefix of its message.
 	want metav1.Status
@@ -123,8 +123,8 @@ var denials = []denial{
 
 const deniedPrefix = `admission webhook "gate.example.com" denied the request: `
 
-// installGate registers a hook that denies the creation of every ConfigMap with this error. Its
-// failurePolicy is Ignore, which must not affect denials.
+// installGate registers a hook that returns err for the creation of every ConfigMap. The failurePolicy of the hook is
+// Ignore, which must not affect denials.
 func installGate(ctx context.Context, kind, version, namespace string, err error) {
 	GinkgoHelper()
 	install(ctx, hookOf(kind, admissionregistrationv1.ValidatingWebhook{

@@ -194,7 +194,7 @@ var _ = Describe("requests", func() {
 	}
 })
 
-// optionsOf registers hooks for ConfigMaps that collect the decoded options of requests.
+// optionsOf registers hooks for ConfigMaps. The hooks add the decoded options of each request to the collection.
 func optionsOf[O any](ctx context.Context, version, namespace string) *collection[O] {
 	GinkgoHelper()
 	var seen collection[O]

@@ -54,15 +54,15 @@ func createConfigMap(ctx context.Context, namespace, name string) (*corev1.Confi
 	return clients.CoreV1().ConfigMaps(namespace).Create(ctx, configMap(namespace, name), metav1.CreateOptions{})
 }
 
-// A countOf is a projection with numbers as data. ConfigMaps do not fit it, because their data are
-// strings.
+// A countOf is a projection of ConfigMap whose data are numbers. ConfigMaps cannot be decoded into it, because their
+// data are strings.
 type countOf struct {
 	Data map[string]int `json:"data"`
 }
 
 // A fault is a reason for a call to fail.
 type fault struct {
-	name string // completes the text of the spec
+	name string // part of the spec's text
 	// handle is the handler for the object "faulty". If it is nil, hook, url or ca make the call fail.
 	handle func(ctx context.Context, released <-chan struct{}) error
 	hook   func(kind string, r admissionregistrationv1.ValidatingWebhook) *webhook.Hook

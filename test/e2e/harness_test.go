@@ -30,7 +30,7 @@ var markerURL string
 
 const markerMessage = "the configuration is enforced"
 
-// startMarker serves the two hooks that show when a configuration is enforced.
+// startMarker serves the two marker hooks. A call of a marker hook shows that the API server enforces a configuration.
 func startMarker() {
 	deny := func(context.Context, *webhook.Request[metav1.PartialObjectMetadata]) error {
 		return webhook.Deny(markerMessage)
@@ -150,8 +150,8 @@ func markerSelector(id string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"marker": id}}
 }
 
-// awaitMarker sends marker requests until the outcome matches. They are dry runs in a namespace
-// that no other hook selects.
+// awaitMarker sends marker requests until the outcome matches. Marker requests are dry runs in a namespace that no
+// other hook selects.
 func awaitMarker(ctx context.Context, id string, outcome OmegaMatcher) {
 	GinkgoHelper()
 	Eventually(func() error {

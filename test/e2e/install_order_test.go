@@ -23,7 +23,7 @@ var _ = Describe("Install of a validating hook that checks the work of a mutatin
 	var i *installation
 	BeforeEach(func(ctx context.Context) { i = newInstallation(ctx) })
 
-	// verifies denies every Secret that labels has not labelled.
+	// verifies returns a hook that denies every Secret without the label that the hook of i.labels adds.
 	verifies := func() *webhook.Hook {
 		return webhook.Validating(admissionregistrationv1.ValidatingWebhook{
 			Name: "verifies.example.com", NamespaceSelector: only(i.target), Rules: webhook.Rules(webhook.OnCreate("", "v1", "secrets")),

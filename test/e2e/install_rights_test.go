@@ -97,7 +97,7 @@ func rightsOf(p *installing.Permissions) []right {
 	return list
 }
 
-// without returns the rules without one right.
+// without returns a copy of the rules from which the right is removed.
 func without(rules []rbacv1.PolicyRule, r right) []rbacv1.PolicyRule {
 	var left []rbacv1.PolicyRule
 	for _, rule := range rules {

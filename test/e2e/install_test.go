@@ -24,8 +24,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// An installation is the webhook of one spec. It belongs to the namespace of the same name. Its hooks
-// select the target namespace.
+// An installation is the set of hooks that one spec installs. Its configurations belong to the namespace of the same
+// name. The hooks select the objects of the target namespace.
 type installation struct {
 	name, target string
 	o            installing.Options
@@ -109,7 +109,7 @@ func (i *installation) validating(ctx context.Context) *admissionregistrationv1.
 	return c
 }
 
-// there returns the kinds of the configurations that exist.
+// there returns the kinds of the installation's configurations that exist.
 func (i *installation) there(ctx context.Context) (kinds []string) {
 	GinkgoHelper()
 	named := metav1.ListOptions{FieldSelector: "metadata.name=" + i.name}

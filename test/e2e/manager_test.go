@@ -23,7 +23,7 @@ import (
 
 // A host is a server that serves hooks until its context ends.
 type host struct {
-	name  string // completes the text of the spec
+	name  string // part of the spec's text
 	serve func(ctx context.Context, hooks ...*webhook.Hook) (addr string, stopped <-chan error)
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A comparison says how admitkit and the API server treat a registration. It completes the text of a spec.
+// A comparison says which of admitkit and the API server rejects a registration. It is a part of the spec's text.
 type comparison string
 
 const (

@@ -188,8 +188,8 @@ var _ = Describe("registrations", func() {
 	})
 })
 
-// Options of Configurations are not part of a registration. An invalid option must be reported before the
-// API server would reject the result.
+// The options of Configurations are not part of a registration. Configurations must report an invalid option itself,
+// instead of returning objects that the API server would reject.
 var _ = Describe("options of configurations that the API server would refuse", func() {
 	for _, r := range []struct {
 		name string

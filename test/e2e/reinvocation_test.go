@@ -84,7 +84,7 @@ func both(edits ...edit) edit {
 	}
 }
 
-// A sequence is one admission through several hooks.
+// A sequence is one request for which the API server calls several mutating hooks.
 type sequence struct {
 	name        string // the text of the spec
 	steps       []step

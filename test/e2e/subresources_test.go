@@ -36,7 +36,7 @@ var _ = Describe("a hook for subresources", func() {
 				_, err := clients.CoreV1().Pods(ns).Create(ctx, pod(ns, name), metav1.CreateOptions{})
 				Expect(err).NotTo(HaveOccurred())
 			}
-			// bystander records the calls for Pods themselves. A request for a subresource must not cause any.
+			// bystander registers hooks for Pods and records their calls. A request for a subresource must not cause any.
 			bystander := func(ctx context.Context) *logbook[corev1.Pod] {
 				return watch[corev1.Pod](ctx, on(webhook.OnWrite("", "v1", "pods"), webhook.OnDelete("", "v1", "pods")), nil)
 			}

@@ -207,8 +207,8 @@ endpoint: %s
 samplingRatePerMillion: 1000000
 `
 
-// A collector receives the spans of an API server. It implements only the gRPC that the API server needs,
-// and searches for span ids in the bytes. Without a collector an API server is slow to stop.
+// A collector receives the spans of an API server. It implements only the part of gRPC that the API server uses, and
+// finds span ids by a search in the bytes. Without a collector, an API server is slow to stop.
 type collector struct {
 	addr string
 

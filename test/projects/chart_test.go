@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// charts checks the Helm chart of the project: Helm finds no fault in it, and the API server accepts its objects with
-// the default values and with every value set.
+// charts checks the Helm chart of the project. "helm lint" must find no fault in it. The API server must accept its
+// objects with the default values, and also with every value set.
 func (p *project) charts(t *testing.T, dir string) {
 	chart := filepath.Join(dir, "bin", "chart")
 	command(t, dir, "make", "chart", "ADMITKIT="+admitkit)
@@ -92,8 +92,8 @@ func (p *project) installsChart(t *testing.T, dir string) {
 	})
 }
 
-// runsInRelease runs the program of a self-managed project with the arguments and the permissions in a release, and then the
-// Job with which "helm uninstall" begins. At the end the program is installed again.
+// runsInRelease runs the program of a self-managed project with the arguments and permissions that the release gives
+// it. It then runs the Job with which "helm uninstall" begins. At the end the program is installed again.
 func (p *project) runsInRelease(t *testing.T, dir, namespace string) {
 	p.useAccount(t, dir, namespace)
 	args := func(text string) []string {

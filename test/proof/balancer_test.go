@@ -34,16 +34,16 @@ type endpoint struct {
 	*process
 	stopProbes  context.CancelFunc
 	ready       bool // as far as the balancer knows
-	closed      bool // gets no new connections
+	closed      bool // the balancer opens no new connections to it
 	connections map[*connection]bool
 	killed      bool
-	exposed     exposure // calls counted since the kill
+	exposed     exposure // exposed calls since the replica was killed
 }
 
 // A connection is forwarded to an endpoint. It carries at most one call at a time, since the API
 // server calls webhooks over HTTP/1.1.
 type connection struct {
-	turns      int  // times that the client began to send: for the handshake, and for each request
+	turns      int  // how often the client began to send: in the handshake, and for each request
 	fromClient bool // the last bytes came from the client
 }
 
@@ -54,14 +54,14 @@ func (c *connection) isIdle() bool { return c.turns >= 2 && !c.fromClient }
 // An exposure counts the calls that may fail because a replica was killed.
 type exposure struct {
 	inFlight int // calls in flight on the replica when it was killed
-	late     int // calls or close alerts that the client sent on an idle connection before it saw the close
-	refused  int // new connections before the balancer noticed the death
+	late     int // calls or close alerts that the client sent on an idle connection before it saw the end of it
+	refused  int // new connections to the replica before the balancer noticed the kill
 }
 
 func (e exposure) total() int { return e.inFlight + e.late + e.refused }
 
-// The balancer stops using a replica after this many failed probes in a row, and uses it after one
-// that succeeded. These are the defaults of Kubernetes, but with a shorter period.
+// The balancer stops using a replica after this many failed probes in a row. It uses the replica again after one
+// successful probe. These are the defaults of Kubernetes, but with a shorter period.
 const (
 	probeEvery     = 100 * time.Millisecond
 	probesToRemove = 3
@@ -133,8 +133,8 @@ func (b *balancer) drain(t *testing.T, e *endpoint) {
 	b.await(t, "the replica has no connections", func() bool { return len(e.connections) == 0 })
 }
 
-// kill kills the process of the endpoint without draining it. With removed, the balancer opens no further
-// connection to it. Otherwise the balancer learns of the death by its probes.
+// kill kills the process of the endpoint without draining it. If removed is true, the balancer opens no further
+// connections to it. Otherwise the balancer notices the kill when its probes fail.
 func (b *balancer) kill(e *endpoint, removed bool) {
 	b.change(func() {
 		for c := range e.connections {

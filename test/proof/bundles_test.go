@@ -29,8 +29,8 @@ type bundles struct {
 	dropped  int               // certificates that the newest bundle lacks
 }
 
-// A version is a bundle and the times of the first and the last read that returned it. first is the end of
-// the first read, and last the start of the last read.
+// A version is a caBundle and the times of the reads that returned it. first is the time at which the first of these
+// reads ended, and last the time at which the last one began.
 type version struct {
 	bundle      []byte
 	first, last time.Time
@@ -147,11 +147,11 @@ func (b *bundles) age(v version) time.Duration {
 	return 0
 }
 
-// An observer makes TLS handshakes with every replica in use, as another API server would. It learns of a
-// caBundle late, but within the settle time, and its clock is wrong, but within the allowed skew.
+// An observer makes TLS handshakes with every replica in use, as another API server would. It uses a new caBundle after
+// a delay below the settle time. Its clock differs from that of the replicas by less than the allowed skew.
 type observer struct {
 	samples
-	late atomic.Int64 // handshakes not counted: the bundle was older than the settle time at the end
+	late atomic.Int64 // handshakes that are not counted, because the bundle was older than the settle time when they ended
 }
 
 func startObserver(t *testing.T, s *service, b *bundles, name string) *observer {

@@ -33,12 +33,12 @@ type caller struct {
 	attempts *samples     // attempts that were not shed
 	calls    *samples     // calls whose last attempt was not shed
 	shed     atomic.Int64 // attempts that the replica refused, or that the caller gave up
-	retried  atomic.Int64 // attempts after a refusal
+	retried  atomic.Int64 // attempts that repeat a refused one
 }
 
 const uid = "11111111-2222-3333-4444-555555555555"
 
-// newCaller returns a caller of the mutating hook of a replica. The text in its object has size bytes.
+// newCaller returns a caller of a replica's mutating hook. The object in its calls has a text of size bytes.
 func newCaller(t *testing.T, addr, namespace, host string, bundle []byte, size int) *caller {
 	t.Helper()
 	roots := x509.NewCertPool()

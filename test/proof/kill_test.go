@@ -69,7 +69,7 @@ type killing struct {
 	failures string
 }
 
-// kill kills count replicas under load. With removed, the balancer knows of each kill at once.
+// kill kills count replicas under load. If removed is true, the balancer knows of each kill at once.
 func kill(t *testing.T, s *service, count int, removed bool) killing {
 	t.Helper()
 	l := startLoad(t, restartRate, create(s.namespace, nil))

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// The limit of calls in flight and the duration of a call limit the replica to about 5 calls per second, so
-// the proof does not depend on the speed of the machine.
+// These constants limit the replica to about 5 calls per second, so that the proof does not depend on the speed of the
+// machine.
 const (
 	overloadInFlight = 4
 	overloadPause    = 800 * time.Millisecond
@@ -21,8 +21,8 @@ const (
 	overloadTimes    = 10
 	reviewBytes      = 1 << 20
 
-	// The replica may use GOMEMLIMIT and half as much again, because the Go runtime does not count
-	// all memory and may exceed its limit. The pages of the program are not counted.
+	// The replica may use 1.5 times GOMEMLIMIT, because the Go runtime does not count all memory and may exceed its
+	// limit. The pages of the program are not counted.
 	memoryGoal  = 64 << 20
 	memoryBound = memoryGoal * 3 / 2
 )

@@ -30,7 +30,7 @@ type process struct {
 	log    *tail
 	exited chan struct{} // closed when the process has exited and err is set
 	err    error
-	doomed atomic.Bool // the test kills it
+	doomed atomic.Bool // the proof kills the process, so its exit is not an error
 }
 
 // startProcess starts a replica and waits until it listens.

@@ -93,7 +93,7 @@ func TestNaiveRotationFailsCalls(t *testing.T) {
 			CALifetime: 9 * time.Second, Skew: time.Second, Interval: 400 * time.Millisecond, MaxLag: 150 * time.Millisecond,
 		}), func() {}, func(failedCalls, failedHandshakes int) bool { return failedCalls > 0 && failedHandshakes > 0 })
 	})
-	// The API server of this test uses a new caBundle at once, so only the observer fails.
+	// The API server of this test uses a new caBundle at once. So only the handshakes of the observer fail.
 	t.Run("a new CA that signs at once", func(t *testing.T) {
 		s := rotating(t, SelfManaged, Rotation{
 			CALifetime: 30 * time.Second, LeafLifetime: 6 * time.Second, Settle: -1, Skew: time.Second, Interval: 400 * time.Millisecond,
@@ -107,7 +107,7 @@ func TestNaiveRotationFailsCalls(t *testing.T) {
 func rotationFails(t *testing.T, s *service, rotate func(), enough func(failedCalls, failedHandshakes int) bool) {
 	t.Helper()
 	live := watchBundles(t, s)
-	s.settings.Rotation.Settle, s.settings.Rotation.Skew = 1500*time.Millisecond, time.Second // for the observer
+	s.settings.Rotation.Settle, s.settings.Rotation.Skew = 1500*time.Millisecond, time.Second // the observer uses them
 	o := startObserver(t, s, live[0], "observer")
 	l := startLoad(t, rotationRate, create(s.namespace, nil))
 	l.awaitCalls(t, 2*rotationRate) // lasts longer than the observer's delay

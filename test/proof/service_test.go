@@ -27,7 +27,7 @@ type service struct {
 	balancer  *balancer
 	settings  Settings
 	replicas  []*replica
-	started   int // replicas, counting those of restarts
+	started   int // number of processes that were started, including restarts
 }
 
 // A replica has a process, which a restart replaces.

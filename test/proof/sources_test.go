@@ -74,7 +74,7 @@ func configFor(r Rotation) (*rest.Config, error) {
 	return config, nil
 }
 
-// lag waits for random times below max.
+// lag delays requests by random times below max.
 type lag struct {
 	max    time.Duration
 	mu     sync.Mutex
