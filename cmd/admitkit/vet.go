@@ -3,14 +3,12 @@
 package main
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/token"
 	"io"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +16,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/analysis/checker"
 	"golang.org/x/tools/go/analysis/unitchecker"
+	"golang.org/x/tools/go/packages"
 
 	"github.com/admitkit/admitkit/internal/cli/screen"
 	"github.com/admitkit/admitkit/internal/problem"
@@ -50,10 +51,11 @@ In controller-runtime, any error of a validator denies the request. In admitkit,
 error that is not a denial is a failure to decide: with failurePolicy Ignore the
 request is admitted. vet reports an error that a handler returns, if errors.New or
 fmt.Errorf created it and it wraps no other error. vet also follows calls to
-functions in the same package. To accept an error, write //admitkit:failure on its
-line or on the line above.
+functions in the same package that return only an error. To accept an error, write
+//admitkit:failure on its line or on the line above.
 
-vet runs "go vet" with this program. In CI you can also run
+"go vet" can do the same. It takes minutes in the first run, because it
+starts this program for every package that yours import:
 
   go vet -vettool=$(which admitkit) ./...
 
@@ -69,14 +71,10 @@ admitkit vet ./hooks/...`,
 		if err := outputs.Check(s); err != nil {
 			return err
 		}
-		self, err := os.Executable()
-		if err != nil {
-			return problem.New("%w", err)
-		}
 		if len(args) == 0 {
 			args = []string{"./..."}
 		}
-		findings, unchecked := goVet(c.Context(), self, args)
+		findings, unchecked := checkPackages(c.Context(), args)
 		if unchecked != nil && len(findings) == 0 {
 			return unchecked
 		}
@@ -102,78 +100,54 @@ type vetFinding struct {
 	Message  string `json:"message"`
 }
 
-// goVet runs the analyzer through "go vet", which knows how to load packages. It returns findings together with an error
-// if some of the packages could not be checked.
-func goVet(ctx context.Context, self string, packages []string) (vetFindings, error) {
-	run := exec.CommandContext(ctx, "go", append([]string{"vet", "-json", "-vettool=" + self}, packages...)...)
-	said, err := run.CombinedOutput() // the stream of the findings depends on the version of Go
+// checkPackages runs the analyzer on packages, and on their tests. "go vet -vettool" would start this program for each
+// package that they import, too. It returns findings together with an error if some of the packages could not be checked.
+func checkPackages(ctx context.Context, patterns []string) (vetFindings, error) {
+	loaded, err := packages.Load(&packages.Config{Context: ctx, Mode: packages.LoadSyntax | packages.NeedModule, Tests: true}, patterns...)
 	if errors.Is(err, exec.ErrNotFound) {
 		return nil, problem.New("Go is not installed").Hint("https://go.dev/dl")
 	}
-	findings, failures, rest := parseVet(said)
 	if err != nil {
-		failures = append([]string{strings.TrimSpace(rest)}, failures...)
+		return nil, problem.New("the packages cannot be loaded: %w", err)
 	}
-	if len(failures) > 0 {
-		return findings, problem.New("the packages cannot be checked:\n%s", strings.Join(failures, "\n")).Hint("go vet %s", strings.Join(packages, " "))
+	var failures []string
+	for _, p := range loaded {
+		for _, e := range p.Errors {
+			failures = append(failures, e.Error())
+		}
+	}
+	loaded = slices.DeleteFunc(loaded, func(p *packages.Package) bool { return len(p.Errors) > 0 })
+	graph, err := checker.Analyze([]*analysis.Analyzer{vet.Analyzer}, loaded, nil)
+	if err != nil {
+		return nil, problem.New("%w", err)
+	}
+	var findings vetFindings
+	for _, action := range graph.Roots {
+		if action.Err != nil {
+			failures = append(failures, fmt.Sprintf("%s: %v", action.Package.PkgPath, action.Err))
+		}
+		for _, d := range action.Diagnostics {
+			found := vetFinding{shownPosition(action.Package.Fset.Position(d.Pos)), d.Message}
+			if !slices.Contains(findings, found) { // a package with tests is checked with and without them
+				findings = append(findings, found)
+			}
+		}
+	}
+	if slices.Sort(failures); len(failures) > 0 {
+		text := strings.Join(slices.Compact(failures), "\n")
+		return findings, problem.New("the packages cannot be checked:\n%s", text).Hint("go vet %s", strings.Join(patterns, " "))
 	}
 	return findings, nil
 }
 
-// parseVet reads the output of "go vet -json". A JSON object {PACKAGE: {ANALYZER: [{"posn", "message"}]}} begins and
-// ends with a brace at the start of a line. Instead of a list there can be an object {"error": TEXT}. The rest of the
-// output names packages ("# PACKAGE") and has errors and notes of the go command. A package with tests is checked with and
-// without them, so a position can appear twice.
-func parseVet(said []byte) (all vetFindings, failures []string, rest string) {
-	folder, _ := os.Getwd() // without it, positions keep their whole paths
-	var object, other bytes.Buffer
-	for line := range bytes.Lines(said) {
-		begins := bytes.HasPrefix(line, []byte("{"))
-		if object.Len() == 0 && !begins {
-			if !bytes.HasPrefix(line, []byte("#")) {
-				other.Write(line)
-			}
-			continue
-		}
-		object.Write(line)
-		if ends := bytes.HasPrefix(line, []byte("}")) || bytes.HasPrefix(line, []byte("{}")); !ends {
-			continue
-		}
-		var packages map[string]map[string]json.RawMessage
-		if err := json.Unmarshal(object.Bytes(), &packages); err != nil {
-			failures = append(failures, fmt.Sprintf("the output of go vet cannot be read: %v", err))
-		}
-		object.Reset()
-		for _, name := range slices.Sorted(maps.Keys(packages)) {
-			found, failure := findingsOf(packages[name][vet.Analyzer.Name], folder)
-			if failure != "" {
-				failures = append(failures, name+": "+failure)
-			}
-			for _, f := range found {
-				if !slices.Contains(all, f) {
-					all = append(all, f)
-				}
-			}
+// shownPosition returns a position with the path relative to the current folder.
+func shownPosition(at token.Position) string {
+	if folder, err := os.Getwd(); err == nil {
+		if relative, err := filepath.Rel(folder, at.Filename); err == nil && filepath.IsLocal(relative) {
+			at.Filename = relative
 		}
 	}
-	return all, failures, other.String()
-}
-
-// findingsOf reads what go vet reports of one package: a list of findings, or the failure of the analyzer.
-func findingsOf(reported json.RawMessage, folder string) (all vetFindings, failure string) {
-	var list []struct{ Posn, Message string }
-	var failed struct{ Error string }
-	switch {
-	case len(reported) == 0:
-		return nil, ""
-	case json.Unmarshal(reported, &list) != nil:
-		_ = json.Unmarshal(reported, &failed) // any other form is printed as it is
-		return nil, cmp.Or(failed.Error, string(reported))
-	}
-	for _, d := range list {
-		all = append(all, vetFinding{strings.TrimPrefix(d.Posn, folder+string(filepath.Separator)), d.Message})
-	}
-	return all, ""
+	return at.String()
 }
 
 func (v vetFindings) write(form string, w io.Writer, _ screen.Painter) error {

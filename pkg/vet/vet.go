@@ -23,9 +23,9 @@ import (
 
 // Analyzer reports an error that a handler of package webhook returns, if errors.New or fmt.Errorf made it without
 // another error. Such an error describes the object, so it was most likely meant as a denial. The analyzer follows
-// variables, and calls of functions of the same package. It does not follow the order of statements, so it also reports
-// a value that is overwritten before the return. A comment //admitkit:failure on the line, or on the line above,
-// accepts the error.
+// variables, and calls of functions of the same package that return only an error. It does not follow the order of
+// statements, so it also reports a value that is overwritten before the return. A comment //admitkit:failure on the
+// line, or on the line above, accepts the error.
 var Analyzer = &analysis.Analyzer{
 	Name: "denial",
 	Doc:  "report errors of admission handlers that should be denials\n\nA plain error of a hook is a failure to decide, so the failurePolicy applies. To deny a request, return webhook.Deny.",
@@ -221,7 +221,8 @@ func (f *finder) checkCall(call *ast.CallExpr, assigned values) {
 		}
 		f.report(call, "Denyf")
 	default:
-		if d, ok := f.declared[of.Origin()]; ok {
+		// A function that also returns a value answers with the value, so its errors are failures.
+		if d, ok := f.declared[of.Origin()]; ok && of.Signature().Results().Len() == 1 {
 			f.visit(d)
 		}
 	}
@@ -265,7 +266,7 @@ func (f *finder) report(call *ast.CallExpr, denial string) {
 	f.reported[call.Pos()] = true
 	d := analysis.Diagnostic{
 		Pos: call.Pos(), End: call.End(),
-		Message: "this error does not deny the request: it is a failure to decide, so the failurePolicy applies; to deny, return webhook." + denial,
+		Message: "this error does not deny the request: it is a failure to decide, so the failurePolicy applies; to deny, return webhook." + denial + "; if it is a failure, add the comment " + accepted,
 	}
 	if name := f.nameOfWebhook(call.Pos()); name != "" {
 		d.SuggestedFixes = []analysis.SuggestedFix{{

@@ -25,7 +25,7 @@ func (v validator) validate(_ context.Context, req *webhook.Request[pod]) error 
 	case "a":
 		return fmt.Errorf("the name %s is taken", req.Object.name) // want `this error does not deny the request: .* return webhook.Denyf`
 	case "b":
-		return errors.New("no name") // want `to deny, return webhook.Deny$`
+		return errors.New("no name") // want `to deny, return webhook.Deny;`
 	case "c":
 		return errors.Join(webhook.Deny("c"), errors.New("c")) // want `does not deny`
 	case "d":
@@ -65,7 +65,7 @@ func checkLength(p *pod) error {
 }
 
 func lookUp(p *pod) (int, error) {
-	return 0, fmt.Errorf("no %s", p.name) // want `does not deny`
+	return 0, fmt.Errorf("no %s", p.name) // the value answers
 }
 
 func generic[T any](*T) error {
@@ -81,3 +81,21 @@ var handler = func(_ context.Context, req *webhook.Request[pod]) error {
 func notAHandler(p *pod) error { return errors.New("other code") }
 
 func withoutError(req *webhook.Request[pod]) string { return fmt.Sprint(errors.New("a string")) }
+
+// A scanner answers with a value, so its errors are failures.
+type scanner struct{}
+
+func (scanner) clean(context.Context, string) (bool, error) {
+	return false, errors.New("the scanner answered 500")
+}
+
+func asksScanner(ctx context.Context, _ *webhook.Request[pod]) error {
+	clean, err := scanner{}.clean(ctx, "image")
+	if err != nil {
+		return fmt.Errorf("scanning: %w", err)
+	}
+	if !clean {
+		return webhook.Deny("not clean")
+	}
+	return nil
+}
