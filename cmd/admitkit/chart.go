@@ -47,7 +47,7 @@ kubectl create namespace shop && helm install shop bin/chart --namespace shop --
 			return err
 		},
 	}
-	c.Flags().StringVar(&dir, "dir", "bin/chart", "folder of the chart; it must not exist, be empty, or have an earlier chart")
+	c.Flags().StringVar(&dir, "dir", "bin/chart", "folder for the chart: a new or empty folder, or one with an earlier chart")
 	c.Flags().StringVar(&project, "project", ".", "folder of the project, or a folder in it")
 	_ = c.MarkFlagDirname("dir") // fails only if the flag does not exist
 	_ = c.MarkFlagDirname("project")

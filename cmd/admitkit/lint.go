@@ -24,12 +24,12 @@ func newLint(s *screen.Screen) *cobra.Command {
 		Short:   "Check webhook configurations against good practices",
 		GroupID: "check",
 		Long: `Check webhook configurations against good practices. lint finds configurations
-that the API server rejects, webhooks that can lock up a cluster, webhooks that
-are called too often, too slowly or never, and certificates that do not match.
+that the API server rejects, webhooks that can lock up a cluster, that slow down
+requests or are never called, and certificates that do not match.
 
 lint reads files, standard input, and folders with their subfolders (.yaml, .yml
 and .json). With --cluster it reads the configurations of your kubeconfig's
-cluster. In folders it skips files without objects and kustomize patches.
+cluster. In folders it skips kustomize patches and files without objects.
 
 Give lint the Namespaces, Services and Deployments of the webhook too, so that it
 finds more. lint reports only problems that it is sure of. If a problem depends on

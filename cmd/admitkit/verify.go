@@ -54,9 +54,8 @@ in the clientConfig. With --url, verify ignores the clientConfig, except for the
 caBundle if --ca-file is not set. Without a configuration, verify assumes that the
 webhook is called for CREATE of the samples' kinds.
 
--f gives sample objects that the webhook changes, CustomResourceDefinitions, and
-Namespaces with their labels. verify sends objects only to the webhook and
-creates none in a cluster.
+-f gives CustomResourceDefinitions, Namespaces with their labels, and sample
+objects that the webhook changes. verify creates nothing in your cluster.
 
 Between two calls, a real API server on this machine defaults and validates the
 objects, if its binaries are installed (see "admitkit apiserver path"). Otherwise

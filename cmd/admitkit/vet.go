@@ -55,7 +55,7 @@ functions in the same package that return only an error. To accept an error, wri
 //admitkit:failure on its line or on the line above.
 
 "go vet" can do the same. It takes minutes in the first run, because it
-starts this program for every package that yours import:
+starts this program for every package that your packages import:
 
   go vet -vettool=$(which admitkit) ./...
 

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-var errNotANumber = errors.New("not a number of JSON")
+var errNotANumber = errors.New("NaN and infinity cannot be written as JSON")
 
 // appendFloat writes a number as JavaScript does: with an exponent only if it would have more than 21 digits or
 // more than 6 zeros after the point.

@@ -23,8 +23,8 @@ import (
 // different element.
 //
 // Lists without keys, and types that encode themselves, go to a second comparison. It compares three
-// documents: the received one, and the encodings of the value before and after. Documents uses it
-// too, with the received document as the value before. Values become nodes (document.go), which are opened
+// documents: the received one, and the encodings of the value before and after. The function Documents uses
+// it, too: there the received document is also the value before. Values become nodes (document.go), which are opened
 // level by level where they differ (tree.go). Lists are matched element by element (align.go,
 // lcs.go) and reordered by removals, moves and additions (list.go, places.go). Both comparisons take
 // near-linear time.

@@ -111,11 +111,11 @@ func (r *reader) keyAt(k listKey, elem int) string {
 	return ""
 }
 
-// A keyedList is a list whose elements all have distinct keys, in the document and in Go.
+// A keyedList is a list whose elements have distinct keys, both in the document and in the Go value.
 type keyedList struct {
-	before []string // the keys in the document
+	before []string // keys of the document's elements
 	parts  []int    // the document's elements
-	after  []string // the keys in Go
+	after  []string // keys of the Go value's elements
 }
 
 // keyed reads the keys of a list: the field's patchMergeKey, else "name". It returns nil if neither identifies

@@ -81,9 +81,10 @@ func sortsOf(all []wanted) []sort {
 // finds out what the API server enforces.
 func (i *Installer) Hooks() []*webhook.Hook { return slices.Clone(i.hooks) }
 
-// Targets returns the webhooks whose caBundle a self-managed source of package certs must maintain: the markers, and the
-// webhooks at the same server. It omits webhooks with a Service, URL or CABundle of their own, and webhooks of other
-// managers. The source ignores a configuration of another installation.
+// Targets returns the targets of a self-managed certificate source (see package certs): the webhooks whose caBundle the
+// source must keep up to date. These are the marker webhooks (see [Installer.Hooks]) and the webhooks of this server.
+// Targets omits webhooks that set their own Service, URL or CABundle, and webhooks of other managers. The source does not
+// change the configurations of another installation.
 func (i *Installer) Targets() []certs.Target {
 	var targets []certs.Target
 	for _, w := range i.wanted {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package lint checks webhook configurations against good practices. It finds configurations that the API server
-// rejects, webhooks that can lock up a cluster, webhooks that are called too often, too slowly or never, and
-// certificates that do not match.
+// rejects, webhooks that can lock up a cluster, that slow down requests or are never called, and certificates that do
+// not match.
 //
 // [Run] takes Kubernetes objects and returns findings. [Rules] lists the rules. Run makes no network calls. It finds
 // more if the objects include the namespaces, the Service and the Deployment of the webhook. Run does not report what it

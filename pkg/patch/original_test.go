@@ -74,7 +74,7 @@ func TestOriginalDecodeRefuses(t *testing.T) {
 			if errors.As(err, &fault) == argument || !argument && (fault.Pointer != row.at || fault.Err == nil) {
 				t.Errorf("got %#v, want one at %q", err, row.at)
 			}
-			if p, err := base.Diff(&settings{}); err == nil || !strings.HasPrefix(err.Error(), "nothing was decoded") {
+			if p, err := base.Diff(&settings{}); err == nil || !strings.HasPrefix(err.Error(), "there is no decoded document") {
 				t.Errorf("the difference after that: got %s and error %v", p.AppendJSON(nil), err)
 			}
 			checkOriginal(t, &base, `{"ports":[{"number":1,"x":2}]}`, `[{"op":"replace","path":"/ports/0/number","value":9}]`, func(s *settings) { s.Ports[0].Number = 9 })
@@ -97,7 +97,7 @@ func checkOriginal(t *testing.T, base *received.Document, raw, want string, edit
 
 func TestOriginalDiffBeforeDecode(t *testing.T) {
 	var base received.Document
-	if p, err := base.Diff(&settings{}); err == nil || !strings.HasPrefix(err.Error(), "nothing was decoded") {
+	if p, err := base.Diff(&settings{}); err == nil || !strings.HasPrefix(err.Error(), "there is no decoded document") {
 		t.Errorf("got %s and error %v", p.AppendJSON(nil), err)
 	}
 }

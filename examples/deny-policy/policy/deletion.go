@@ -31,7 +31,7 @@ func validateDeletion(_ context.Context, req *webhook.Request[metav1.PartialObje
 func validateEviction(_ context.Context, req *webhook.Request[policyv1.Eviction]) error {
 	options := ptr.Deref(req.Object.DeleteOptions, metav1.DeleteOptions{})
 	if grace := options.GracePeriodSeconds; grace != nil && *grace == 0 {
-		return webhook.Deny("an eviction with gracePeriodSeconds 0 kills the Pod: leave it to the Pod's own terminationGracePeriodSeconds")
+		return webhook.Deny("an eviction with gracePeriodSeconds 0 kills the Pod without a graceful shutdown: omit gracePeriodSeconds, so that the Pod's terminationGracePeriodSeconds applies")
 	}
 	return nil
 }

@@ -161,11 +161,8 @@ func (o *Options) known(w *Facts) error {
 		if name != "" && !slices.Contains(names, name) {
 			slices.Sort(names)
 			err := problem.New("there is no webhook %s", name)
-			switch names = slices.Compact(names); len(names) {
-			case 0:
+			if names = slices.Compact(names); len(names) == 0 {
 				return err
-			case 1:
-				return err.Hint("the only webhook is %s", names[0])
 			}
 			return err.Hint("choose one of %s", strings.Join(names[:min(5, len(names))], ", "))
 		}

@@ -35,7 +35,7 @@ func (l *listener) unreachable(r *http.Request, err error) error {
 	case errors.As(err, &refused):
 		return l.untrusted(host, r.URL.Hostname(), refused)
 	case errors.As(err, &record), strings.Contains(err.Error(), "HTTP response to HTTPS client"): // net/http has no type for it
-		return problem.New("%s does not speak TLS: the API server calls webhooks only by https", host).
+		return problem.New("%s does not speak TLS: the API server calls webhooks only over HTTPS", host).
 			Hint("check the port; to test without TLS: --url http://%s%s", host, r.URL.Path)
 	case errors.As(err, &alert), errors.As(err, &dialing) && dialing.Op == "remote error":
 		return problem.New("%s ended the TLS handshake: %w", host, err).Hint("--client-cert FILE --client-key FILE, if it requires client certificates")

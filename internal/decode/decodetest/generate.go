@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A generator generates JSON for a Go type. Unlike an encoder, it also generates spellings that the type accepts but
-// never writes, members that hide each other, and values for types that cannot be encoded.
+// A generator generates JSON for a Go type. Unlike an encoder, it also generates spellings that decode into the type
+// but that an encoder never produces, duplicate members, and values for types that cannot be encoded.
 type generator struct{ r *rand.Rand }
 
 const maxLevel = 7

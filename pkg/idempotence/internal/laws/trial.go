@@ -64,9 +64,9 @@ func NewTrial(s *session.Session, options Options) *Trial {
 	return &Trial{Session: s, Options: options, needed: map[int]bool{}}
 }
 
-// A memo caches the decoded object of the current cases and its first result.
+// A memo caches the decoded object that consecutive cases share, and the result of the first call with it.
 type memo struct {
-	doc    any
+	doc    any // the document of the cases; compared by identity
 	object *objects.Object
 	first  *session.Outcome // of the first call of a fresh instance
 }
