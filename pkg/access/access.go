@@ -14,8 +14,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -33,7 +35,7 @@ type Options struct {
 	// a Role is enough. It then answers only for this namespace.
 	Namespace string
 	// AllowedFor is how long an answer "allowed" is kept. Zero means 5 min, negative not at all. During this time a
-	// user may keep a permission that was taken away.
+	// user keeps a permission that was revoked.
 	AllowedFor time.Duration
 	// DeniedFor is how long any other answer is kept. Zero means 30 s, negative not at all.
 	DeniedFor time.Duration
@@ -41,12 +43,16 @@ type Options struct {
 	Size int
 	// Timeout limits one review. Zero means 10 s, negative no limit. A call waits no longer than its own context allows.
 	Timeout time.Duration
+	// MaxReviews is the largest number of reviews at a time. Zero means 10, negative no limit. Others wait. The client may
+	// have a limit of its own: set rest.Config.QPS, whose default is 5 requests a second.
+	MaxReviews int
 }
 
 // An Authorizer answers whether a user may do something. It is safe for concurrent use.
 type Authorizer struct {
 	options Options
 	reviews singleflight.Group
+	slots   *semaphore.Weighted
 	answers *cache.LRUExpireCache // nil if none are kept
 }
 
@@ -54,20 +60,29 @@ type Authorizer struct {
 type Answer struct {
 	// Allowed reports whether the user may do it.
 	Allowed bool
+	// Denied reports that an authorizer forbids it. If both are false, no authorizer allows it.
+	Denied bool
 	// Reason is the API server's reason, which may be empty. It is meant for logs: it can name roles and bindings.
 	Reason string
+	// EvaluationError is not empty if an authorizer failed, such as a webhook that did not answer. If Allowed is false
+	// then, treat the answer as a failure unless you know better. Such an answer is not kept.
+	EvaluationError string
 }
 
-// maxKeptBytes is the size of the largest user and question whose answer is kept. The webhook authorizer of the API server has
-// the same limit (shouldCache).
-const maxKeptBytes = 10_000
+// maxKeptBytes is the size of the largest user and question whose answer is kept. It is larger than that of the API server's
+// webhook authorizer (shouldCache), which does not count the user: a user can have hundreds of groups.
+const maxKeptBytes = 64 << 10
 
 // New returns an authorizer. It returns an error if Client is nil.
 func New(o Options) (*Authorizer, error) {
 	if o.Client == nil {
 		return nil, errors.New("access: Options.Client is required, such as clientset.AuthorizationV1()")
 	}
-	a := &Authorizer{options: o}
+	most := int64(cmp.Or(o.MaxReviews, 10))
+	if most < 0 {
+		most = math.MaxInt64
+	}
+	a := &Authorizer{options: o, slots: semaphore.NewWeighted(most)}
 	if size := cmp.Or(o.Size, 8192); size > 0 {
 		a.answers = cache.NewLRUExpireCache(size)
 	}
@@ -111,6 +126,10 @@ func (a *Authorizer) answer(ctx context.Context, user authenticationv1.UserInfo,
 			return kept.(Answer), nil
 		}
 	}
+	if err := ctx.Err(); err != nil {
+		return Answer{}, fmt.Errorf("asking for the permissions of %s: %w", user.Username, err)
+	}
+	spec = *spec.DeepCopy() // the review can outlive the call, whose handler may change its request
 	shared := a.reviews.DoChan(key, func() (any, error) { return a.review(ctx, key, spec) })
 	select {
 	case result := <-shared:
@@ -137,13 +156,17 @@ func (a *Authorizer) review(ctx context.Context, key string, spec authorizationv
 		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
+	if err := a.slots.Acquire(ctx, 1); err != nil {
+		return Answer{}, fmt.Errorf("too many reviews are waiting for the API server: %w", err)
+	}
+	defer a.slots.Release(1)
 	status, err := a.send(ctx, spec)
 	if err != nil {
 		return Answer{}, err
 	}
-	answer = Answer{Allowed: status.Allowed && !status.Denied, Reason: status.Reason}
-	if answer.Reason == "" {
-		answer.Reason = status.EvaluationError
+	answer = Answer{Allowed: status.Allowed && !status.Denied, Denied: status.Denied, Reason: status.Reason, EvaluationError: status.EvaluationError}
+	if !answer.Allowed && answer.EvaluationError != "" {
+		return answer, nil
 	}
 	keep := cmp.Or(a.options.DeniedFor, 30*time.Second)
 	if answer.Allowed {

@@ -121,10 +121,10 @@ func TestAnswers(t *testing.T) {
 	}{
 		"allowed":                      {authorizationv1.SubjectAccessReviewStatus{Allowed: true}, access.Answer{Allowed: true}},
 		"no opinion":                   {authorizationv1.SubjectAccessReviewStatus{}, access.Answer{}},
-		"denied":                       {authorizationv1.SubjectAccessReviewStatus{Denied: true, Reason: "no"}, access.Answer{Reason: "no"}},
-		"both, which is not allowed":   {authorizationv1.SubjectAccessReviewStatus{Allowed: true, Denied: true}, access.Answer{}},
-		"an error as the only reason":  {authorizationv1.SubjectAccessReviewStatus{EvaluationError: "role x not found"}, access.Answer{Reason: "role x not found"}},
-		"allowed in spite of an error": {authorizationv1.SubjectAccessReviewStatus{Allowed: true, EvaluationError: "role x not found"}, access.Answer{Allowed: true, Reason: "role x not found"}},
+		"denied":                       {authorizationv1.SubjectAccessReviewStatus{Denied: true, Reason: "no"}, access.Answer{Denied: true, Reason: "no"}},
+		"both, which is not allowed":   {authorizationv1.SubjectAccessReviewStatus{Allowed: true, Denied: true}, access.Answer{Denied: true}},
+		"an authorizer failed":         {authorizationv1.SubjectAccessReviewStatus{EvaluationError: "role x not found"}, access.Answer{EvaluationError: "role x not found"}},
+		"allowed in spite of an error": {authorizationv1.SubjectAccessReviewStatus{Allowed: true, EvaluationError: "role x not found"}, access.Answer{Allowed: true, EvaluationError: "role x not found"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := authorizer(t, &server{answer: always(in.status)}, access.Options{}).May(t.Context(), ada, updatePods)
@@ -195,7 +195,7 @@ func TestAnswersAreForOneQuestion(t *testing.T) {
 		t.Errorf("got %d reviews, want %d", s.asked(), want)
 	}
 	large := ada
-	large.Groups = []string{strings.Repeat("g", 10_000)}
+	large.Groups = []string{strings.Repeat("g", 64<<10)}
 	before := s.asked()
 	for range 2 {
 		if _, err := a.May(t.Context(), large, updatePods); err != nil {
@@ -205,6 +205,50 @@ func TestAnswersAreForOneQuestion(t *testing.T) {
 	if s.asked() != before+2 {
 		t.Error("the answer for a large user was kept")
 	}
+}
+
+// TestFailedEvaluationsAreNotKept checks that the next call asks again if an authorizer failed.
+func TestFailedEvaluationsAreNotKept(t *testing.T) {
+	s := &server{answer: always(authorizationv1.SubjectAccessReviewStatus{EvaluationError: "the webhook did not answer"})}
+	a := authorizer(t, s, access.Options{})
+	for range 2 {
+		if _, err := a.May(t.Context(), ada, updatePods); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.asked() != 2 {
+		t.Errorf("got %d reviews", s.asked())
+	}
+}
+
+func TestReviewsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var now, most int
+		var mu sync.Mutex
+		s := &server{answer: func(context.Context) (authorizationv1.SubjectAccessReviewStatus, error) {
+			mu.Lock()
+			now++
+			most = max(most, now)
+			mu.Unlock()
+			<-time.After(time.Millisecond)
+			mu.Lock()
+			now--
+			mu.Unlock()
+			return authorizationv1.SubjectAccessReviewStatus{}, nil
+		}}
+		a := authorizer(t, s, access.Options{MaxReviews: 3})
+		var all sync.WaitGroup
+		for i := range 20 {
+			all.Go(func() {
+				if _, err := a.May(t.Context(), ada, authorizationv1.ResourceAttributes{Name: strings.Repeat("n", i)}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		if all.Wait(); most != 3 {
+			t.Errorf("got %d reviews at a time", most)
+		}
+	})
 }
 
 func TestConcurrentQuestionsShareAReview(t *testing.T) {

@@ -28,17 +28,12 @@ func Example() {
 		}
 		factory := informers.NewSharedInformerFactory(client, 0)
 		informer := factory.Core().V1().Namespaces()
-		stale, err := reads.StaleWhile(informer.Informer())
-		if err != nil {
-			return nil, err
-		}
 		namespaces, err := reads.New(reads.Options[*corev1.Namespace]{
 			Resource: "namespaces",
 			Cached:   func(_, name string) (*corev1.Namespace, error) { return informer.Lister().Get(name) },
 			Live: func(ctx context.Context, _, name string) (*corev1.Namespace, error) {
 				return client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 			},
-			Stale:   stale,
 			Metrics: deps.Metrics,
 		})
 		if err != nil {

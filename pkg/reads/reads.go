@@ -4,8 +4,8 @@
 // with one live GET where the cache has no such object. An object that was created a moment ago may not be in the cache
 // yet, so a hook that trusts the cache alone denies or fails requests that are right.
 //
-// A [Reader] limits what misses can cost: concurrent misses of one object share a request, the number of
-// requests at a time is bounded, and an object that does not exist is remembered for a second.
+// A [Reader] limits what misses can cost: concurrent misses of one object share a request, and the number of requests
+// at a time is bounded. The client may have a limit of its own: set rest.Config.QPS, whose default is 5 requests a second.
 package reads
 
 import (
@@ -37,16 +37,15 @@ type Options[T any] struct {
 	Cached func(namespace, name string) (T, error)
 	// Live gets an object from the API server. It is required. It needs the permission get: see [Rule].
 	Live func(ctx context.Context, namespace, name string) (T, error)
-	// NotFoundFor is how long a Reader remembers that an object does not exist. Zero means 1 s, negative not at all.
+	// NotFoundFor is how long a Reader remembers that an object does not exist, from the start of the request. Zero and
+	// negative mean not at all: an object that is created meanwhile would seem to be missing.
 	NotFoundFor time.Duration
 	// Timeout limits one live request. Zero means 10 s, negative no limit. A call waits no longer than its
 	// own context allows. The request goes on for other calls that wait for it.
 	Timeout time.Duration
 	// MaxLive is the largest number of live requests at a time. Zero means 10, negative no limit. Others wait.
 	MaxLive int
-	// Stale reports whether the cache may be old, see [StaleWhile]. Nil means never.
-	Stale func() bool
-	// Metrics registers the counter admitkit_reads_total with the labels resource, source and stale. Nil means no
+	// Metrics registers the counter admitkit_reads_total with the labels resource and source. Nil means no
 	// metrics. Several Readers can share a registerer.
 	Metrics prometheus.Registerer
 }
@@ -102,8 +101,8 @@ func limit[N int64 | time.Duration](value, byDefault, most N) N {
 func counter(on prometheus.Registerer) (*prometheus.CounterVec, error) {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "admitkit_reads_total",
-		Help: "Objects that hooks read, by resource, by source (cache, live, memory of missing objects, failed), and by whether the cache may have been old.",
-	}, []string{"resource", "source", "stale"})
+		Help: "Objects that hooks read, by resource and source (cache, live, memory of missing objects, failed).",
+	}, []string{"resource", "source"})
 	if on == nil {
 		return c, nil
 	}
@@ -137,7 +136,9 @@ func (r *Reader[T]) Get(ctx context.Context, namespace, name string) (T, error) 
 		r.count(fromMemory)
 		return *new(T), r.notFound(namespace, name)
 	}
-	found, err = r.live(ctx, namespace, name)
+	if found, err = *new(T), ctx.Err(); err == nil {
+		found, err = r.live(ctx, namespace, name)
+	}
 	switch {
 	case err == nil:
 		r.count(fromLive)
@@ -177,7 +178,7 @@ func (r *Reader[T]) failure(namespace, name string, err error) error {
 // live gets an object from the API server. Concurrent calls for one object share a request, which therefore does not
 // end with the context of the first.
 func (r *Reader[T]) live(ctx context.Context, namespace, name string) (found T, err error) {
-	answer := r.requests.DoChan(namespace+"/"+name, func() (result any, err error) {
+	answer := r.requests.DoChan(namespace+"\x00"+name, func() (result any, err error) {
 		defer func() {
 			if p := recover(); p != nil { // a panic here would end the program
 				err = fmt.Errorf("Options.Live panicked: %v", p)
@@ -189,8 +190,9 @@ func (r *Reader[T]) live(ctx context.Context, namespace, name string) (found T, 
 			return nil, fmt.Errorf("too many requests are waiting for the API server: %w", err)
 		}
 		defer r.slots.Release(1)
+		start := time.Now()
 		object, err := r.options.Live(shared, namespace, name)
-		if keep := limit(r.options.NotFoundFor, time.Second, 0); apierrors.IsNotFound(err) && keep > 0 {
+		if keep := r.options.NotFoundFor - time.Since(start); apierrors.IsNotFound(err) && keep > 0 {
 			r.missing.Add(key{namespace, name}, nil, keep)
 		}
 		return object, err
@@ -208,8 +210,7 @@ func (r *Reader[T]) live(ctx context.Context, namespace, name string) (found T, 
 }
 
 func (r *Reader[T]) count(source string) {
-	stale := r.options.Stale != nil && r.options.Stale()
-	r.reads.WithLabelValues(r.options.Resource, source, fmt.Sprint(stale)).Inc()
+	r.reads.WithLabelValues(r.options.Resource, source).Inc()
 }
 
 // Rule returns the permissions of a Reader and its informer: get, list and watch. Pass it to Deps.Needs of

@@ -77,7 +77,7 @@ func (s *source) reader(t *testing.T, change func(*reads.Options[*corev1.Namespa
 	return r
 }
 
-// counted returns the values of the metric by source and stale.
+// counted returns the values of the metric by source.
 func (s *source) counted(t *testing.T) map[string]float64 {
 	t.Helper()
 	families, err := s.metrics.Gather()
@@ -88,7 +88,7 @@ func (s *source) counted(t *testing.T) map[string]float64 {
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
 			labels := m.GetLabel() // sorted by name
-			counts[labels[1].GetValue()+" "+labels[2].GetValue()] = m.GetCounter().GetValue()
+			counts[labels[1].GetValue()] = m.GetCounter().GetValue()
 		}
 	}
 	return counts
@@ -116,23 +116,26 @@ func TestGet(t *testing.T) {
 			case s.lives.Load() != in.lives:
 				t.Errorf("got %d requests", s.lives.Load())
 			}
-			if got := s.counted(t); len(got) != 1 || got[in.source+" false"] != 1 {
+			if got := s.counted(t); len(got) != 1 || got[in.source] != 1 {
 				t.Errorf("got %v", got)
 			}
 		})
 	}
 }
 
-// TestMissingObjectsAreRememberedForASecond checks that a name which does not exist costs a request a second,
-// and that an object which is created meanwhile is found after that.
-func TestMissingObjectsAreRememberedForASecond(t *testing.T) {
+// TestMissingObjectsAreRemembered checks that a name which does not exist is asked for again, unless NotFoundFor is set,
+// and that an object which is created meanwhile is found after that time, also if the request was slow.
+func TestMissingObjectsAreRemembered(t *testing.T) {
 	for name, in := range map[string]struct {
 		keep  time.Duration
 		lives int64
-	}{"by default": {0, 1}, "off": {-1, 10}, "longer": {time.Minute, 1}} {
+	}{"by default": {0, 10}, "negative": {-1, 10}, "a minute": {time.Minute, 1}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &source{}
+				s := &source{answer: func(_ context.Context, name string) (*corev1.Namespace, error) {
+					<-time.After(time.Second)
+					return nil, notFound(name)
+				}}
 				r := s.reader(t, func(o *reads.Options[*corev1.Namespace]) { o.NotFoundFor = in.keep })
 				for range 10 {
 					if _, err := r.Get(t.Context(), "", "late"); !errors.Is(err, reads.ErrNotFound) {
@@ -143,12 +146,22 @@ func TestMissingObjectsAreRememberedForASecond(t *testing.T) {
 					t.Errorf("got %d requests, want %d", s.lives.Load(), in.lives)
 				}
 				s.answer = func(_ context.Context, name string) (*corev1.Namespace, error) { return namespace(name), nil }
-				time.Sleep(max(in.keep, time.Second) + time.Millisecond) //nolint:forbidigo // on the clock of the bubble
+				<-time.After(max(in.keep-time.Second, 0) + time.Millisecond)
 				if _, err := r.Get(t.Context(), "", "late"); err != nil {
 					t.Error(err)
 				}
 			})
 		})
+	}
+}
+
+// TestEndedContextAsksNothing checks that a call that is over does not cause a request.
+func TestEndedContextAsksNothing(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s := &source{}
+	if _, err := s.reader(t, nil).Get(ctx, "", "new"); !errors.Is(err, context.Canceled) || s.lives.Load() > 0 {
+		t.Errorf("got %v and %d requests", err, s.lives.Load())
 	}
 }
 

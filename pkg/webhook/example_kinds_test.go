@@ -20,8 +20,8 @@ func ExampleValidatingKinds() {
 		Name:  "owner.example.com",
 		Rules: webhook.Rules(webhook.OnCreate("", "v1", "pods"), webhook.OnCreate("apps", "v1", "deployments")),
 	}, webhook.On(func(_ context.Context, req *webhook.Request[corev1.Pod]) error {
-		if req.Controller() == nil {
-			return webhook.Deny("a Pod needs a controller, such as a Deployment")
+		if req.Object.Labels["owner"] == "" {
+			return webhook.Deny("a Pod needs the label owner")
 		}
 		return nil
 	}), webhook.On(func(_ context.Context, req *webhook.Request[appsv1.Deployment]) error {
@@ -35,7 +35,7 @@ func ExampleValidatingKinds() {
 	createPod(hook, `{"metadata":{"name":"web"},"spec":{"containers":[{"name":"app"}]}}`)
 	// Output:
 	// <nil>
-	// denied with 403 Forbidden: a Pod needs a controller, such as a Deployment
+	// denied with 403 Forbidden: a Pod needs the label owner
 }
 
 // One handler for Pods and for the Pod templates of all workloads. A Deployment with a host network is denied when it

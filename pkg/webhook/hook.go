@@ -87,8 +87,8 @@ func typedHook[T any](reg *registration.Registration, handler func(context.Conte
 }
 
 // MutatingRaw returns a hook whose handler gets the documents as bytes and returns its own patch for
-// req.Object. Errors are handled as in [Mutating]. A patch that [patch.Patch.Check] refuses is a
-// failure to decide.
+// req.Object. Errors are handled as in [Mutating]. If [patch.Patch.Check] rejects the patch,
+// that is a failure to decide, not a denial.
 func MutatingRaw(reg admissionregistrationv1.MutatingWebhook, admit func(context.Context, *review.Request) (*review.Decision, patch.Patch, error)) *Hook {
 	return rawHook(registration.FromMutating(reg), admit != nil, admit)
 }
@@ -178,7 +178,7 @@ func (h *Hook) Check() error { return h.errs.all }
 func (h *Hook) WithKinds(kinds ...metav1.GroupVersionKind) *Hook {
 	c := *h
 	if h.perKind {
-		c.errs.handler = errors.Join(h.errs.handler, fmt.Errorf("webhook %s has a handler for each kind; name kinds with KindHandler.WithKinds instead of Hook.WithKinds", h.Name()))
+		c.errs.handler = errors.Join(h.errs.handler, fmt.Errorf("webhook %s has a handler for each kind; name kinds with KindHandler.WithKinds instead of Hook.WithKinds, or leave kinds out with rules", h.Name()))
 		return c.checked()
 	}
 	c.kinds, c.errs.ruleMismatch = slices.Clone(kinds), nil

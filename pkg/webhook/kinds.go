@@ -58,8 +58,10 @@ func onPart[T any](handle func(context.Context, *Request[T]) error, v *view) Kin
 
 // WithKinds returns a handler for these kinds instead of those of its type, as [Hook.WithKinds] does.
 func (k KindHandler) WithKinds(kinds ...metav1.GroupVersionKind) KindHandler {
-	k.handled.Kinds = slices.Clone(kinds)
-	k.handled.Resource = ""
+	same := len(kinds) == 1 && len(k.handled.Kinds) == 1 && kinds[0].Kind == k.handled.Kinds[0].Kind
+	if k.handled.Kinds = slices.Clone(kinds); !same {
+		k.handled.Resource = ""
+	}
 	return k
 }
 
@@ -69,7 +71,8 @@ func (k KindHandler) WithKinds(kinds ...metav1.GroupVersionKind) KindHandler {
 //
 // The handlers are as in [Mutating]. Besides the errors listed there, [Hook.Check] returns an error for two
 // handlers of one kind, for a handler of a built-in kind that no rule covers, and for a rule that covers a
-// resource without a handler, as far as the types tell. A request of any other kind fails.
+// resource without a handler, such as one with a wildcard. The last two checks need to know the resources: a custom
+// type, or a projection, is not checked. A request of any other kind fails.
 func MutatingKinds(reg admissionregistrationv1.MutatingWebhook, handlers ...KindHandler) *Hook {
 	return kindsHook(registration.FromMutating(reg), handlers)
 }

@@ -5,18 +5,22 @@ package webhook
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admitkit/admitkit/pkg/webhook/internal/registration"
 )
 
-// A Workload is a custom kind whose objects have a Pod template.
+// A Workload is a custom kind whose objects have one Pod template. A kind with lists or several templates, such as a
+// JobSet, needs a hook of its own.
 type Workload struct {
 	// Kind is the kind of the objects, with group and version. It is required.
 	Kind metav1.GroupVersionKind
@@ -54,25 +58,46 @@ func kindOf(group, version, kind string) metav1.GroupVersionKind {
 // name of a template is empty, apart from that of a Pod. An object without a template is a failure
 // to decide that names the path.
 //
-// If the registration has no rules, it gets rules for all these kinds: CREATE and UPDATE of workloads, and
-// CREATE of Pods, most of whose fields cannot change later. [ValidatingPodTemplates] also gets UPDATE of
-// Pods and of pods/ephemeralcontainers. Rules of its own may leave kinds out.
+// The handler is not called for an UPDATE that changes neither labels, annotations nor spec of the template. So a new
+// version of a hook starts no rollout when a controller changes other fields, and cannot keep a finalizer from being
+// removed.
+//
+// If the registration has no rules, it gets rules for CREATE of Pods and Jobs, whose templates are immutable, and for
+// CREATE and UPDATE of PodTemplates, Deployments, StatefulSets, DaemonSets, CronJobs and the custom workloads. It gets
+// none for ReplicaSets and ReplicationControllers: the Deployment controller would not recognise a ReplicaSet that
+// differs from its Deployment, and would create another one again and again. Their Pods are still changed. Rules of your
+// own may leave kinds out.
 func MutatingPodTemplates(reg admissionregistrationv1.MutatingWebhook, mutate func(context.Context, *Request[corev1.PodTemplateSpec]) error, custom ...Workload) *Hook {
-	return templatesHook(registration.FromMutating(reg), mutate, custom, OnCreate("", "v1", "pods"))
+	rules := append(Rules(OnCreate("", "v1", "pods"), OnWrite("", "v1", "podtemplates"),
+		OnWrite("apps", "v1", "deployments", "statefulsets", "daemonsets"),
+		OnCreate("batch", "v1", "jobs"), OnWrite("batch", "v1", "cronjobs")), customRules(custom)...)
+	return templatesHook(registration.FromMutating(reg), mutate, custom, rules)
 }
 
 // ValidatingPodTemplates is [MutatingPodTemplates] for a validating hook. Changes of the template are
-// discarded.
+// discarded. If the registration has no rules, it gets rules for CREATE and UPDATE of all these kinds, and for
+// UPDATE of pods/ephemeralcontainers and pods/resize.
 func ValidatingPodTemplates(reg admissionregistrationv1.ValidatingWebhook, validate func(context.Context, *Request[corev1.PodTemplateSpec]) error, custom ...Workload) *Hook {
-	return templatesHook(registration.FromValidating(reg), validate, custom,
-		OnCreate("", "v1", "pods"), OnUpdate("", "v1", "pods", "pods/ephemeralcontainers"))
+	rules := append(Rules(OnCreate("", "v1", "pods"), OnUpdate("", "v1", "pods", "pods/ephemeralcontainers", "pods/resize"),
+		OnWrite("", "v1", "podtemplates", "replicationcontrollers"),
+		OnWrite("apps", "v1", "replicasets", "deployments", "statefulsets", "daemonsets"),
+		OnWrite("batch", "v1", "jobs", "cronjobs")), customRules(custom)...)
+	return templatesHook(registration.FromValidating(reg), validate, custom, rules)
 }
 
-func templatesHook(reg *registration.Registration, handle func(context.Context, *Request[corev1.PodTemplateSpec]) error, custom []Workload, pods ...admissionregistrationv1.RuleWithOperations) *Hook {
-	all := append(slices.Clone(workloads), custom...)
-	if len(reg.Rules) == 0 {
-		reg.SetRules(append(pods, workloadRules(all[1:])...))
+func customRules(custom []Workload) (rules []admissionregistrationv1.RuleWithOperations) {
+	for _, w := range custom {
+		rules = append(rules, OnWrite(w.Kind.Group, w.Kind.Version, w.Resource))
 	}
+	return rules
+}
+
+func templatesHook(reg *registration.Registration, handle func(context.Context, *Request[corev1.PodTemplateSpec]) error, custom []Workload, rules []admissionregistrationv1.RuleWithOperations) *Hook {
+	if len(reg.Rules) == 0 {
+		reg.SetRules(rules)
+	}
+	all := append(slices.Clone(workloads), custom...)
+	handle = onChange(handle)
 	var handlers []KindHandler
 	var handled []registration.Handled
 	var errs field.ErrorList
@@ -94,19 +119,25 @@ func templatesHook(reg *registration.Registration, handle func(context.Context, 
 	return h.checked()
 }
 
-// workloadRules returns a rule for each group and version.
-func workloadRules(all []Workload) (rules []admissionregistrationv1.RuleWithOperations) {
-	for _, w := range all {
-		i := slices.IndexFunc(rules, func(r admissionregistrationv1.RuleWithOperations) bool {
-			return r.APIGroups[0] == w.Kind.Group && r.APIVersions[0] == w.Kind.Version
-		})
-		if i < 0 {
-			rules = append(rules, OnWrite(w.Kind.Group, w.Kind.Version, w.Resource))
-			continue
-		}
-		rules[i].Resources = append(rules[i].Resources, w.Resource)
+// onChange returns a handler that admits an update whose template is the old one.
+func onChange(handle func(context.Context, *Request[corev1.PodTemplateSpec]) error) func(context.Context, *Request[corev1.PodTemplateSpec]) error {
+	if handle == nil {
+		return nil
 	}
-	return rules
+	return func(ctx context.Context, req *Request[corev1.PodTemplateSpec]) error {
+		if req.Operation == admissionv1.Update {
+			if old, err := req.OldObject(); err == nil && sameTemplate(old, req.Object) {
+				return nil
+			}
+		}
+		return handle(ctx, req)
+	}
+}
+
+// sameTemplate compares what the Pods of two templates have from them. Other metadata, such as the finalizers of a Pod,
+// does not count.
+func sameTemplate(a, b *corev1.PodTemplateSpec) bool {
+	return maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations) && equality.Semantic.DeepEqual(a.Spec, b.Spec)
 }
 
 func (w Workload) validate(at *field.Path) (errs field.ErrorList) {

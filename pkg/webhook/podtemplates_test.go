@@ -58,8 +58,12 @@ func (k workloadKind) call(operation admissionv1.Operation, object, old string) 
 	return call{kind: k.kind, resource: k.resource, operation: operation, object: object, oldObject: old}
 }
 
+// templates returns a hook with rules for all kinds, also those that a mutating hook should leave alone.
 func templates(f func(*webhook.Request[corev1.PodTemplateSpec]) error) *webhook.Hook {
-	return webhook.MutatingPodTemplates(admissionregistrationv1.MutatingWebhook{Name: "templates.example.com"},
+	rules := webhook.Rules(webhook.OnWrite("", "v1", "pods", "podtemplates", "replicationcontrollers"),
+		webhook.OnWrite("apps", "v1", "replicasets", "deployments", "statefulsets", "daemonsets"),
+		webhook.OnWrite("batch", "v1", "jobs", "cronjobs"), webhook.OnWrite("example.com", "v2", "rollouts"))
+	return webhook.MutatingPodTemplates(admissionregistrationv1.MutatingWebhook{Name: "templates.example.com", Rules: rules},
 		func(_ context.Context, req *webhook.Request[corev1.PodTemplateSpec]) error { return f(req) }, rollout)
 }
 
@@ -81,13 +85,13 @@ func TestPodTemplatesOfAllKinds(t *testing.T) {
 			c := k.call(admissionv1.Create, k.object(theTemplate), "")
 			patch, got := ask(t, hook, c).allowed(t, c, true)
 			wantJSON(t, got, k.object(changed))
-			prefix := "/" + strings.ReplaceAll(k.path, ".", "/")
+			prefix := strings.TrimPrefix(strings.ReplaceAll(k.path, ".", "/")+"/", "/") // empty for a Pod, which is its template
 			var ops []struct{ Path, From string }
 			if err := json.Unmarshal([]byte(patch), &ops); err != nil {
 				t.Fatal(err)
 			}
 			for _, op := range ops {
-				if !strings.HasPrefix(op.Path, prefix) || op.From != "" && !strings.HasPrefix(op.From, prefix) {
+				if !strings.HasPrefix(op.Path[1:], prefix) || op.From != "" && !strings.HasPrefix(op.From[1:], prefix) {
 					t.Errorf("the patch leaves the template: %s", patch)
 				}
 			}
@@ -205,7 +209,9 @@ func TestRulesOfPodTemplates(t *testing.T) {
 	o := webhook.ConfigurationOptions{Name: "templates", URL: "https://127.0.0.1:9443"}
 	validating := webhook.ValidatingPodTemplates(admissionregistrationv1.ValidatingWebhook{Name: "templates.example.com"},
 		func(context.Context, *webhook.Request[corev1.PodTemplateSpec]) error { return nil }, rollout)
-	m, v, err := webhook.Configurations(o, templates(func(*webhook.Request[corev1.PodTemplateSpec]) error { return nil }), validating)
+	mutating := webhook.MutatingPodTemplates(admissionregistrationv1.MutatingWebhook{Name: "templates.example.com"},
+		func(context.Context, *webhook.Request[corev1.PodTemplateSpec]) error { return nil }, rollout)
+	m, v, err := webhook.Configurations(o, mutating, validating)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,17 +221,47 @@ func TestRulesOfPodTemplates(t *testing.T) {
 		}
 		return all
 	}
-	workloads := []string{
-		"[CREATE UPDATE] [] [v1] [podtemplates replicationcontrollers]",
-		"[CREATE UPDATE] [apps] [v1] [replicasets deployments statefulsets daemonsets]",
-		"[CREATE UPDATE] [batch] [v1] [jobs cronjobs]",
-		"[CREATE UPDATE] [example.com] [v2] [rollouts]",
-	}
-	if got, want := shown(m.Webhooks[0].Rules), append([]string{"[CREATE] [] [v1] [pods]"}, workloads...); !slices.Equal(got, want) {
+	if got, want := shown(m.Webhooks[0].Rules), []string{
+		"[CREATE] [] [v1] [pods]", "[CREATE UPDATE] [] [v1] [podtemplates]", "[CREATE UPDATE] [apps] [v1] [deployments statefulsets daemonsets]",
+		"[CREATE] [batch] [v1] [jobs]", "[CREATE UPDATE] [batch] [v1] [cronjobs]", "[CREATE UPDATE] [example.com] [v2] [rollouts]",
+	}; !slices.Equal(got, want) {
 		t.Errorf("mutating\n got %q\nwant %q", got, want)
 	}
-	if got, want := shown(v.Webhooks[0].Rules), append([]string{"[CREATE] [] [v1] [pods]", "[UPDATE] [] [v1] [pods pods/ephemeralcontainers]"}, workloads...); !slices.Equal(got, want) {
+	if got, want := shown(v.Webhooks[0].Rules), []string{
+		"[CREATE] [] [v1] [pods]", "[UPDATE] [] [v1] [pods pods/ephemeralcontainers pods/resize]", "[CREATE UPDATE] [] [v1] [podtemplates replicationcontrollers]",
+		"[CREATE UPDATE] [apps] [v1] [replicasets deployments statefulsets daemonsets]", "[CREATE UPDATE] [batch] [v1] [jobs cronjobs]", "[CREATE UPDATE] [example.com] [v2] [rollouts]",
+	}; !slices.Equal(got, want) {
 		t.Errorf("validating\n got %q\nwant %q", got, want)
+	}
+}
+
+// TestUnchangedTemplates checks that an update that leaves the template alone is admitted: a hook that is newer than the
+// object must neither start a rollout nor keep a controller from its work.
+func TestUnchangedTemplates(t *testing.T) {
+	k := workloadKinds[4]
+	object := k.object(theTemplate)
+	for reason, in := range map[string]struct {
+		kind    workloadKind
+		changed string
+		called  bool
+	}{
+		"the same object":             {k, object, false},
+		"other fields of the object":  {k, strings.Replace(object, `"before":[{"template":1}]`, `"before":[]`, 1), false},
+		"another image":               {k, strings.Replace(object, "app:1", "app:2", 1), true},
+		"another label":               {k, strings.Replace(object, `"app":"web"`, `"app":"api"`, 1), true},
+		"a finalizer of a Pod":        {workloadKinds[0], strings.Replace(workloadKinds[0].object(theTemplate), `"metadata":{`, `"metadata":{"finalizers":["a/b"],`, 1), false},
+		"an annotation of a Pod":      {workloadKinds[0], strings.Replace(workloadKinds[0].object(theTemplate), `"metadata":{`, `"metadata":{"annotations":{"a":"b"},`, 1), true},
+		"an equal quantity in a spec": {k, strings.Replace(object, `"image":"app:1"`, `"image":"app:1","resources":{}`, 1), false},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			called := false
+			reg := admissionregistrationv1.MutatingWebhook{Name: "templates.example.com", Rules: webhook.Rules(webhook.OnWrite("", "v1", "pods"), webhook.OnWrite("apps", "v1", "deployments"))}
+			hook := webhook.MutatingPodTemplates(reg, func(context.Context, *webhook.Request[corev1.PodTemplateSpec]) error { called = true; return nil })
+			c := in.kind.call(admissionv1.Update, in.changed, in.kind.object(theTemplate))
+			if ask(t, hook, c).allowed(t, c, true); called != in.called {
+				t.Errorf("got called %t", called)
+			}
+		})
 	}
 }
 

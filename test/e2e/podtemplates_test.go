@@ -102,7 +102,16 @@ var _ = Describe("a hook for Pod templates", func() {
 
 				Expect(cluster.Create(ctx, object)).To(Succeed())
 				spec, _ = podSpec(object)
-				Expect(spec.SchedulerName).To(Equal("special"))
+				if kind != "ReplicaSet" && kind != "ReplicationController" { // their controllers would not recognise them
+					Expect(spec.SchedulerName).To(Equal("special"))
+				}
+				labelled, ok := object.DeepCopyObject().(client.Object)
+				Expect(ok).To(BeTrue())
+				labelled.SetLabels(map[string]string{"changed": "yes"})
+				if kind != "Pod" { // the labels of a Pod are part of its template
+					Expect(cluster.Update(ctx, labelled)).To(Succeed())
+					object.SetResourceVersion(labelled.GetResourceVersion())
+				}
 
 				if _, isJob := object.(*batchv1.Job); kind == "Pod" || isJob {
 					continue // their templates are immutable
@@ -112,6 +121,34 @@ var _ = Describe("a hook for Pod templates", func() {
 			}
 		})
 	}
+
+	It("does not touch objects that are older than the hook", func(ctx context.Context) {
+		ns := newNamespace(ctx)
+		cluster, err := client.New(config, client.Options{})
+		Expect(err).NotTo(HaveOccurred())
+		objects := templated(ns)
+		for _, object := range objects {
+			object.SetFinalizers([]string{"example.com/hold"})
+			Expect(cluster.Create(ctx, object)).To(Succeed())
+		}
+		install(ctx,
+			webhook.MutatingPodTemplates(admissionregistrationv1.MutatingWebhook{Name: "newer.templates.example.com", NamespaceSelector: only(ns)},
+				func(_ context.Context, req *webhook.Request[corev1.PodTemplateSpec]) error {
+					req.Object.Spec.SchedulerName = "special"
+					return nil
+				}),
+			webhook.ValidatingPodTemplates(admissionregistrationv1.ValidatingWebhook{Name: "stricter.templates.example.com", NamespaceSelector: only(ns)},
+				func(context.Context, *webhook.Request[corev1.PodTemplateSpec]) error {
+					return webhook.Deny("no Pods here")
+				}))
+		for kind, object := range objects {
+			By(kind)
+			object.SetFinalizers(nil)
+			Expect(cluster.Update(ctx, object)).To(Succeed())
+			spec, _ := podSpec(object)
+			Expect(spec.SchedulerName).To(Equal("default-scheduler"))
+		}
+	})
 
 	It("sees the ephemeral containers of a Pod", func(ctx context.Context) {
 		ns := newNamespace(ctx)
@@ -149,7 +186,7 @@ var _ = Describe("a hook that admits objects that are being deleted", func() {
 		forged := held.DeepCopy()
 		forged.DeletionTimestamp = &metav1.Time{Time: held.CreationTimestamp.Time}
 		_, err = maps.Update(ctx, forged, metav1.UpdateOptions{})
-		Expect(err).To(HaveOccurred())
+		Expect(err).To(HaveOccurred()) // by the API server itself
 
 		Expect(maps.Delete(ctx, "held", metav1.DeleteOptions{})).To(Succeed())
 		held, err = maps.Get(ctx, "held", metav1.GetOptions{})

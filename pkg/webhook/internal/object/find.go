@@ -14,9 +14,10 @@ type Place struct {
 	Offset, Depth int
 }
 
-// Find looks for the value at a path of the JSON value that begins at an offset of body, inside depth
-// arrays and objects. The last of duplicate names counts, as in encoding/json. A null is not found, nor
-// is what would lie inside it. Find also returns the end of the whole value. It fails if that is not JSON.
+// Find returns the place of the value at a path. The path starts at the JSON value at body[offset], which
+// is nested in depth arrays and objects. If a name occurs more than once, the last one counts, as in
+// encoding/json. A null, or a path through a null, counts as not found. The second result is the end of the
+// value at offset. Find returns an error if that value is not valid JSON.
 func Find(body []byte, offset, depth int, path []string) (at Place, end int, err error) {
 	c := jsonraw.At(body, offset, depth)
 	if len(path) == 0 || c.Kind() != jsonraw.Object {
