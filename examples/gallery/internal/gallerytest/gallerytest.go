@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package gallerytest has helpers for the tests of the gallery.
+package gallerytest
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/admitkit/admitkit/pkg/idempotence"
+	"github.com/admitkit/admitkit/pkg/reads"
+	"github.com/admitkit/admitkit/pkg/webhook"
+	"github.com/admitkit/admitkit/pkg/webhook/webhooktest"
+)
+
+// Pod returns a Pod with one container and these changes.
+func Pod(changes ...func(*corev1.Pod)) *corev1.Pod {
+	pod := &corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: "team-a"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "shop:v1"}}},
+	}
+	for _, change := range changes {
+		change(pod)
+	}
+	return pod
+}
+
+// Call calls the hook with a CREATE, or with an UPDATE if old is not nil. It returns the decision and the Pod
+// after it.
+func Call(t *testing.T, hook *webhook.Hook, pod, old *corev1.Pod) (*admissionv1.AdmissionResponse, *corev1.Pod) {
+	t.Helper()
+	req := request(t, pod, old)
+	decision := webhooktest.Decision(t, hook, req)
+	return decision, webhooktest.Patched[corev1.Pod](t, req, decision)
+}
+
+// Fails calls the hook as Call does. It returns the message of its failure to decide.
+func Fails(t *testing.T, hook *webhook.Hook, pod, old *corev1.Pod) string {
+	t.Helper()
+	return webhooktest.Failure(t, hook, request(t, pod, old)).Message
+}
+
+func request(t *testing.T, pod, old *corev1.Pod) *admissionv1.AdmissionRequest {
+	op := admissionv1.Create
+	if old != nil {
+		op = admissionv1.Update
+	}
+	return webhooktest.Request(t, op, corev1.SchemeGroupVersion.WithKind("Pod"), "pods", pod, old)
+}
+
+// Namespaces returns a reader of Namespaces with these annotations, by name.
+func Namespaces(annotations map[string]map[string]string) *reads.Reader[*corev1.Namespace] {
+	get := func(name string) (*corev1.Namespace, error) {
+		if a, ok := annotations[name]; ok {
+			return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: a}}, nil
+		}
+		return nil, apierrors.NewNotFound(corev1.Resource("namespaces"), name)
+	}
+	reader, err := reads.New(reads.Options[*corev1.Namespace]{
+		Resource: "namespaces",
+		Cached:   func(_, name string) (*corev1.Namespace, error) { return get(name) },
+		Live:     func(_ context.Context, _, name string) (*corev1.Namespace, error) { return get(name) },
+	})
+	if err != nil {
+		panic(err) // an option is missing above
+	}
+	return reader
+}
+
+// Idempotent runs the harness on a mutating hook. The samples are Pods that it changes.
+func Idempotent(t *testing.T, hook func() *webhook.Hook, samples ...*corev1.Pod) {
+	t.Helper()
+	check(t, registration(t, hook), hook, idempotence.Options{}, samples)
+}
+
+// IdempotentWithout is Idempotent for a hook that breaks a law on UPDATE, as its original does. All laws are checked on
+// CREATE.
+func IdempotentWithout(t *testing.T, law idempotence.Law, hook func() *webhook.Hook, samples ...*corev1.Pod) {
+	t.Helper()
+	of := registration(t, hook)
+	check(t, of, hook, idempotence.Options{Without: []idempotence.Law{law}}, samples)
+	for i := range of.Rules {
+		of.Rules[i].Operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Create}
+	}
+	check(t, of, hook, idempotence.Options{}, samples)
+}
+
+func registration(t *testing.T, hook func() *webhook.Hook) admissionregistrationv1.MutatingWebhook {
+	t.Helper()
+	configuration, _, err := webhook.Configurations(webhook.ConfigurationOptions{Name: "test", URL: "https://127.0.0.1"}, hook())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return configuration.Webhooks[0]
+}
+
+func check(t *testing.T, of admissionregistrationv1.MutatingWebhook, hook func() *webhook.Hook, options idempotence.Options, samples []*corev1.Pod) {
+	t.Helper()
+	options.Objects = 10
+	options.Budget = 10 * time.Minute // enough for a slow machine
+	options.Namespaces = []*corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}}
+	for _, pod := range samples {
+		options.Samples = append(options.Samples, runtime.Object(pod))
+	}
+	idempotence.Check(t, idempotence.Handler(of, func() http.Handler { return hook() }), options)
+}
