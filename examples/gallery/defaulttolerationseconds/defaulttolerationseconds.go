@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package defaulttolerationseconds has the hook of Kubernetes' admission controller DefaultTolerationSeconds: a Pod
+// stays on a node that is not ready or not reachable for some time, and is evicted then. A Pod with a toleration of its
+// own for such a taint keeps it.
+//
+// The original is k8s.io/kubernetes/plugin/pkg/admission/defaulttolerationseconds. The hook differs from it in this:
+//
+//   - The seconds are arguments. The original reads them from the flags --default-not-ready-toleration-seconds and
+//     --default-unreachable-toleration-seconds of the API server.
+//   - Pods in kube-system, and in the namespace of the webhook, are not changed. Otherwise a cluster whose webhook is
+//     down could not repair itself. The original runs inside of the API server.
+//
+// The original is on in every API server, so this hook is of use only where it is turned off, or where a namespaceSelector
+// limits other seconds to some namespaces: whichever is called first adds the tolerations.
+package defaulttolerationseconds
+
+import (
+	"context"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// DefaultSeconds is the default of both flags of the API server.
+const DefaultSeconds = 300
+
+// Hook returns the hook that adds the tolerations. With 0 or a negative number, a Pod is evicted at once.
+func Hook(notReadySeconds, unreachableSeconds int64) *webhook.Hook {
+	return webhook.Mutating(admissionregistrationv1.MutatingWebhook{
+		Name:  "defaulttolerationseconds.example.com",
+		Rules: webhook.Rules(webhook.OnWrite("", "v1", "pods")),
+	}, func(_ context.Context, req *webhook.Request[corev1.Pod]) error {
+		addDefault(&req.Object.Spec, corev1.TaintNodeNotReady, notReadySeconds)
+		addDefault(&req.Object.Spec, corev1.TaintNodeUnreachable, unreachableSeconds)
+		return nil
+	})
+}
+
+// addDefault adds a toleration for the NoExecute taint with this key, unless there is one.
+func addDefault(spec *corev1.PodSpec, key string, seconds int64) {
+	for _, t := range spec.Tolerations {
+		if concerns(t, key) {
+			return
+		}
+	}
+	spec.Tolerations = append(spec.Tolerations, corev1.Toleration{
+		Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds,
+	})
+}
+
+// concerns reports whether the toleration can match a NoExecute taint with this key. As in the original, its operator
+// and value do not count.
+func concerns(t corev1.Toleration, key string) bool {
+	return (t.Key == key || t.Key == "") && (t.Effect == corev1.TaintEffectNoExecute || t.Effect == "")
+}
