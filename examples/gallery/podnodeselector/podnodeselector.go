@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package podnodeselector has the hooks of Kubernetes' admission controller PodNodeSelector: an annotation of a namespace,
+// or a default, adds labels to the nodeSelector of its Pods. A Pod that selects another value of such a label is denied,
+// and so is a Pod that selects a label which its namespace may not select.
+//
+// The original is k8s.io/kubernetes/plugin/pkg/admission/podnodeselector. The hooks differ from it in this:
+//
+//   - Bad content of the configuration file is an error of [Load]. The original ignores a document that it cannot read,
+//     and fails every Pod of a namespace with a bad selector.
+//   - If the namespace cannot be read or its annotation is not valid, the hook fails and the failurePolicy decides. It is
+//     Fail by default, which answers the code 500, as the original does. The message differs.
+//   - Until the cache of Namespaces has synced, the program is not ready, so the failurePolicy decides. The original waits
+//     up to ten seconds and then denies. A Namespace that does not exist is remembered for a second.
+//   - Pods in kube-system, and in the namespace of the webhook, are not changed. Otherwise a cluster whose webhook is
+//     down could not repair itself. The original runs inside of the API server.
+package podnodeselector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
+
+	"github.com/admitkit/admitkit/pkg/reads"
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// Annotation on a Namespace has the labels that its Pods select, such as "env=test,disk=ssd". An empty value means no
+// labels, not the default.
+const Annotation = "scheduler.alpha.kubernetes.io/node-selector"
+
+// Hooks returns the hook that adds labels to node selectors, and the hook that checks them after all mutating webhooks.
+func Hooks(namespaces *reads.Reader[*corev1.Namespace], config Config) []*webhook.Hook {
+	p := &policy{namespaces, config}
+	return []*webhook.Hook{
+		webhook.Mutating(admissionregistrationv1.MutatingWebhook{
+			Name:               "set.podnodeselector.example.com",
+			Rules:              webhook.Rules(webhook.OnCreate("", "v1", "pods")),
+			ReinvocationPolicy: ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy),
+		}, p.mutate),
+		webhook.Validating(admissionregistrationv1.ValidatingWebhook{
+			Name:  "check.podnodeselector.example.com",
+			Rules: webhook.Rules(webhook.OnCreate("", "v1", "pods")),
+		}, p.validate),
+	}
+}
+
+type policy struct {
+	namespaces *reads.Reader[*corev1.Namespace]
+	config     Config
+}
+
+// mutate adds the labels of the namespace. A Pod with conflicting labels is not changed, because it is denied.
+func (p *policy) mutate(ctx context.Context, req *webhook.Request[corev1.Pod]) error {
+	required, err := p.required(ctx, req.Namespace)
+	if err != nil {
+		return err
+	}
+	spec := &req.Object.Spec
+	if !labels.Conflicts(required, spec.NodeSelector) {
+		spec.NodeSelector = labels.Merge(required, spec.NodeSelector)
+	}
+	return p.check(req, required)
+}
+
+// validate denies a Pod whose node selector is not allowed.
+func (p *policy) validate(ctx context.Context, req *webhook.Request[corev1.Pod]) error {
+	required, err := p.required(ctx, req.Namespace)
+	if err != nil {
+		return err
+	}
+	return p.check(req, required)
+}
+
+// check denies a Pod with labels that conflict with those of its namespace, or that its namespace may not select.
+func (p *policy) check(req *webhook.Request[corev1.Pod], required labels.Set) error {
+	selector := req.Object.Spec.NodeSelector
+	deny := func(reason string) error {
+		return apierrors.NewForbidden(corev1.Resource("pods"), req.Object.Name, errors.New(reason))
+	}
+	if labels.Conflicts(required, selector) {
+		return deny("pod node label selector conflicts with its namespace node label selector")
+	}
+	if allowed := p.config.Allowed[req.Namespace]; len(allowed) > 0 && !isSubset(selector, allowed) {
+		return deny("pod node label selector labels conflict with its namespace whitelist")
+	}
+	return nil
+}
+
+// required returns the labels that the Pods of a namespace select.
+func (p *policy) required(ctx context.Context, name string) (labels.Set, error) {
+	namespace, err := p.namespaces.Get(ctx, "", name)
+	if err != nil {
+		return nil, err // a failure: the failurePolicy decides
+	}
+	annotation, ok := namespace.Annotations[Annotation]
+	if !ok {
+		return p.config.Default, nil
+	}
+	required, err := labels.ConvertSelectorToLabelsMap(annotation)
+	if err != nil {
+		return nil, fmt.Errorf("the annotation %s of the namespace %s is not valid: %s", Annotation, name, err) //nolint:errorlint // a wrapped field error would deny the Pod
+	}
+	return required, nil
+}
+
+func isSubset(part, whole labels.Set) bool {
+	for key, value := range part {
+		if got, ok := whole[key]; !ok || got != value {
+			return false
+		}
+	}
+	return true
+}
