@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podtolerationrestriction
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+)
+
+// A Config has the tolerations of the cluster, for namespaces without the annotations. It is the configuration file of
+// the original. The zero value has none.
+type Config struct {
+	metav1.TypeMeta `json:",inline"`
+	// Default is added to new Pods.
+	Default []corev1.Toleration `json:"default,omitempty"`
+	// Whitelist has the tolerations that Pods may have. If it is empty, Pods may have any.
+	Whitelist []corev1.Toleration `json:"whitelist,omitempty"`
+}
+
+const (
+	apiVersion = "podtolerationrestriction.admission.k8s.io/v1alpha1"
+	kind       = "Configuration"
+)
+
+// Load reads a configuration file of the original. The error names the file and the field.
+func Load(file string) (Config, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return Config{}, err
+	}
+	var config Config
+	if err := yaml.UnmarshalStrict(data, &config); err != nil {
+		return Config{}, fmt.Errorf("%s: %w", file, err)
+	}
+	var errs field.ErrorList
+	if config.APIVersion != apiVersion {
+		errs = append(errs, field.NotSupported(field.NewPath("apiVersion"), config.APIVersion, []string{apiVersion}))
+	}
+	if config.Kind != kind {
+		errs = append(errs, field.NotSupported(field.NewPath("kind"), config.Kind, []string{kind}))
+	}
+	for i, t := range config.Default {
+		errs = append(errs, check(t, field.NewPath("default").Index(i))...)
+	}
+	for i, t := range config.Whitelist {
+		errs = append(errs, check(t, field.NewPath("whitelist").Index(i))...)
+	}
+	if len(errs) > 0 {
+		return Config{}, fmt.Errorf("%s: %w", file, errs.ToAggregate())
+	}
+	return config, nil
+}
+
+// check returns the errors of a toleration, as the validation of the API server does.
+func check(t corev1.Toleration, at *field.Path) (errs field.ErrorList) {
+	if t.Key != "" {
+		errs = append(errs, metav1validation.ValidateLabelName(t.Key, at.Child("key"))...)
+	} else if t.Operator != corev1.TolerationOpExists {
+		errs = append(errs, field.Invalid(at.Child("operator"), t.Operator, "operator must be Exists when `key` is empty, which means \"match all values and all keys\""))
+	}
+	if t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute {
+		errs = append(errs, field.Invalid(at.Child("effect"), t.Effect, "effect must be 'NoExecute' when `tolerationSeconds` is set"))
+	}
+	switch t.Operator {
+	case corev1.TolerationOpEqual, "":
+		if problems := validation.IsValidLabelValue(t.Value); len(problems) > 0 {
+			errs = append(errs, field.Invalid(at.Child("operator"), t.Value, strings.Join(problems, ";")))
+		}
+	case corev1.TolerationOpExists:
+		if t.Value != "" {
+			errs = append(errs, field.Invalid(at.Child("operator"), t.Value, "value must be empty when `operator` is 'Exists'"))
+		}
+	default:
+		errs = append(errs, field.NotSupported(at.Child("operator"), t.Operator, []corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpExists}))
+	}
+	switch t.Effect {
+	case "", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
+	default:
+		errs = append(errs, field.NotSupported(at.Child("effect"), t.Effect,
+			[]corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}))
+	}
+	return errs
+}
