@@ -74,7 +74,7 @@ nightly: check lint api-check narrow ## Run all of test in full: race detector, 
 	@hack/apiserver/build.sh >/dev/null
 	@mkdir -p .cache && hack/beside.sh .cache/corpus.log corpus cli e2e
 	@$(MAKE) --no-print-directory unit RACE=all
-	@$(MAKE) --no-print-directory next projects soak certmanager monitoring browser bench-test verifytest release-test oracle fuzz
+	@$(MAKE) --no-print-directory next projects soak certmanager gallery monitoring browser bench-test verifytest release-test oracle fuzz
 
 .PHONY: narrow
 narrow: ## Build the packages that a webhook links for a 32-bit platform
@@ -167,6 +167,10 @@ certmanager: ## Renew, replace and move certificates with cert-manager itself, u
 	cd hack/certmanager && $(GO) vet ./...
 	@$(with_apiserver) && export KUBEBUILDER_ASSETS && cd hack/certmanager && $(GO) test -count=1 -timeout 10m -v $(GOTESTFLAGS) . # cert-manager's own code may have races
 
+.PHONY: gallery
+gallery: ## Compare the gallery with Kubernetes' own admission controllers
+	cd hack/gallery && $(GO) vet ./... && $(GO) test -count=1 -timeout 30m -v $(GOTESTFLAGS) .
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (30s)
 	@hack/fuzz.sh $(FUZZTIME)
@@ -201,7 +205,7 @@ check: ## Check licence lines, formatting, modules and shell scripts
 
 .PHONY: lint
 lint: ## Run the pinned golangci-lint
-	@lint=$$(hack/tools/build.sh golangci-lint) && $$lint run --allow-parallel-runners ./... && for module in verifytest hack/{bench,browser,certmanager,monitoring,release}; do (cd $$module && $$lint run --allow-parallel-runners ./...); done
+	@lint=$$(hack/tools/build.sh golangci-lint) && $$lint run --allow-parallel-runners ./... && for module in verifytest hack/{bench,browser,certmanager,gallery,monitoring,release}; do (cd $$module && $$lint run --allow-parallel-runners ./...); done
 
 .PHONY: fmt
 fmt: ## Format the Go code, imports included

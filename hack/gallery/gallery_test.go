@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gallery
+
+import (
+	"flag"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/dump"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+var (
+	seed  = flag.Uint64("seed", 1, "selects the generated requests")
+	cases = flag.Int("requests", 2000, "number of generated requests for each admission controller")
+)
+
+// TestMain silences the originals, which log an error for each unknown operator of a toleration.
+func TestMain(m *testing.M) {
+	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
+	os.Exit(m.Run())
+}
+
+// A difference between a hook and its original that is meant to be there.
+type difference struct {
+	name, reason string
+	// is reports whether the two results differ in this, and in nothing else.
+	is   func(original, ours result) bool
+	used int
+}
+
+// deniedWith403 declares that a denial for which the original has no status gets one.
+func deniedWith403() *difference {
+	return &difference{
+		name:   "code of a denial",
+		reason: "the original returns an error without a status, which the API server answers as 500; the hook denies with 403 Forbidden",
+		is: func(original, ours result) bool {
+			return original.verdict == failed && original.reason == "" && original.message != "" &&
+				ours.verdict == denied && ours.code == http.StatusForbidden && ours.reason == "Forbidden" &&
+				slices.Equal(original.fields(), ours.fields()) && (len(ours.fields()) > 1 || ours.message == original.message)
+		},
+	}
+}
+
+// failsInItsWords declares that the message and the reason of a failure differ. The code does not.
+func failsInItsWords() *difference {
+	return &difference{
+		name:   "text of a failure",
+		reason: "the API server reports the failure of a webhook in its own words, with the reason InternalError",
+		is: func(original, ours result) bool {
+			return original.verdict == failed && ours.verdict == failed && original.code == ours.code
+		},
+	}
+}
+
+var fieldPaths = regexp.MustCompile(`\b(spec|metadata|affinity)(\.\w+(\[\w+\])?)+`)
+
+// fields returns the field paths in the message.
+func (r result) fields() []string { return fieldPaths.FindAllString(r.message, -1) }
+
+func (r result) String() string {
+	if r.verdict == allowed {
+		return fmt.Sprintf("allowed: %s", dump.Pretty(r.object))
+	}
+	return fmt.Sprintf("%s: code %d, reason %q: %s", r.verdict, r.code, r.reason, r.message)
+}
+
+func (r result) equal(other result) bool {
+	if r.verdict == allowed && other.verdict == allowed {
+		return equality.Semantic.DeepEqual(r.object, other.object)
+	}
+	return r.verdict == other.verdict && r.code == other.code && r.reason == other.reason && r.message == other.message
+}
+
+// A tally counts the comparisons of one admission controller.
+type tally struct {
+	requests     int
+	total, equal int // results: a request has one for each part of the original
+	unequal      int // results with a difference that is not declared
+	// results of the original
+	changed, denied, failed int
+}
+
+func (c *tally) add(in runtime.Object, original result) {
+	c.total++
+	switch {
+	case original.verdict == denied:
+		c.denied++
+	case original.verdict == failed:
+		c.failed++
+	case !equality.Semantic.DeepEqual(in, original.object):
+		c.changed++
+	}
+}
+
+// TestGallery sends each request to the original and to the hooks. The mutating and the validating part of each are
+// compared on their own, with the same input.
+func TestGallery(t *testing.T) {
+	for _, c := range controllers() {
+		t.Run(c.name, func(t *testing.T) {
+			g := &generator{Rand: rand.New(rand.NewPCG(*seed, 1)), namespaces: namespaces(*seed)}
+			count := &tally{}
+			both := func(v *variant, r *request, name string) {
+				count.requests++
+				for _, mutating := range []bool{true, false} {
+					compare(t, c, v, r.encoded(t), mutating, name, count)
+				}
+			}
+			variants := c.start(t, g.namespaces)
+			for _, v := range variants {
+				for i, r := range g.edges() {
+					both(v, r, fmt.Sprintf("edge case %d", i))
+				}
+			}
+			for i := range *cases {
+				both(variants[i%len(variants)], g.request(), fmt.Sprintf("go test -seed %d: request %d", *seed, i))
+			}
+			summarize(t, c, count)
+		})
+	}
+}
+
+// compare calls one part of the original and of the hooks. The name says which request it is.
+func compare(t *testing.T, c *controller, v *variant, r *request, mutating bool, name string, count *tally) {
+	t.Helper()
+	original, ok := v.original(t, r, mutating)
+	if !ok {
+		if slices.ContainsFunc(v.hooks, func(h *webhook.Hook) bool { return h.Mutating() == mutating }) {
+			t.Fatalf("there is a hook for a part that the original does not have: mutating is %v", mutating)
+		}
+		return
+	}
+	count.add(r.object, original)
+	ours := v.ours(t, r, mutating)
+	if ours.equal(original) {
+		count.equal++
+		return
+	}
+	for _, d := range c.differences {
+		if d.is(original, ours) {
+			d.used++
+			return
+		}
+	}
+	t.Errorf("%s: %s of %s %s: mutating is %v\noriginal %s\nours %s\nobject %s", name, r.operation, r.resource.Resource, r.subresource, mutating, original, ours, dump.Pretty(r.object))
+	if count.unequal++; count.unequal == 5 {
+		t.Fatal("there are too many differences")
+	}
+}
+
+// summarize logs the counts. It fails if a declared difference does not exist, or if the requests cover too little.
+func summarize(t *testing.T, c *controller, count *tally) {
+	t.Helper()
+	declared := "no declared differences"
+	if len(c.differences) > 0 {
+		declared = "declared differences:"
+	}
+	for _, d := range c.differences {
+		declared += fmt.Sprintf(" %s (%d results),", d.name, d.used)
+		if d.used == 0 {
+			t.Errorf("the difference %q is declared, but does not exist: remove it", d.name)
+		}
+	}
+	t.Logf("%s: %d requests; %d/%d results equal; %s; the original changed %d, denied %d, failed %d",
+		c.name, count.requests, count.equal, count.total, strings.TrimSuffix(declared, ","), count.changed, count.denied, count.failed)
+	if acted := count.changed + count.denied + count.failed; acted < count.total/50 {
+		t.Errorf("the requests cover too little: the original acted on %d of %d", acted, count.total)
+	}
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gallery
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	_ "k8s.io/kubernetes/pkg/apis/core/install" // the conversions and defaults of Pods
+
+	"github.com/admitkit/admitkit/pkg/webhook"
+	"github.com/admitkit/admitkit/pkg/webhook/webhooktest"
+)
+
+// A request as the API server would send it to a webhook: objects are defaulted, and nil if the operation has none.
+type request struct {
+	operation       admission.Operation
+	kind            schema.GroupVersionKind
+	resource        schema.GroupVersionResource
+	subresource     string
+	name, namespace string
+	object, old     runtime.Object
+}
+
+// The verdicts. An error without a status, or with one of 500 or more, is a failure.
+const (
+	allowed = "allowed"
+	denied  = "denied"
+	failed  = "failed"
+)
+
+// A result of the original or of a hook.
+type result struct {
+	verdict string
+	code    int32
+	reason  metav1.StatusReason
+	message string
+	object  runtime.Object // of an allowed request, after the changes
+}
+
+var internal = schema.GroupVersion{Version: runtime.APIVersionInternal}
+
+// convert returns a copy of the object in another version.
+func convert(t *testing.T, object runtime.Object, to schema.GroupVersion) runtime.Object {
+	t.Helper()
+	if object == nil {
+		return nil
+	}
+	converted, err := legacyscheme.Scheme.ConvertToVersion(object, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	converted.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	return converted
+}
+
+// encoded returns the request with the defaults of the API server, and as it would encode it after conversion.
+func (r *request) encoded(t *testing.T) *request {
+	t.Helper()
+	complete := func(object runtime.Object) runtime.Object {
+		if object == nil {
+			return nil
+		}
+		object = object.DeepCopyObject()
+		legacyscheme.Scheme.Default(object)
+		return convert(t, convert(t, object, internal), corev1.SchemeGroupVersion)
+	}
+	completed := *r
+	completed.object, completed.old = complete(r.object), complete(r.old)
+	return &completed
+}
+
+func (r *request) attributes(t *testing.T) admission.Attributes {
+	t.Helper()
+	return admission.NewAttributesRecord(convert(t, r.object, internal), convert(t, r.old, internal), r.kind, r.namespace, r.name,
+		r.resource, r.subresource, r.operation, nil, false, &user.DefaultInfo{Name: "ann"})
+}
+
+// A variant is an original and the hooks with the same configuration.
+type variant struct {
+	plugin admission.Interface
+	hooks  []*webhook.Hook
+}
+
+// original calls the original. It returns false if it does not have this part.
+func (v *variant) original(t *testing.T, r *request, mutating bool) (result, bool) {
+	t.Helper()
+	attributes := r.attributes(t)
+	mutation, mutates := v.plugin.(admission.MutationInterface)
+	validation, validates := v.plugin.(admission.ValidationInterface)
+	if mutating && !mutates || !mutating && !validates {
+		return result{}, false
+	}
+	var err error
+	switch {
+	case !v.plugin.Handles(r.operation):
+	case mutating:
+		err = mutation.Admit(t.Context(), attributes, nil)
+	default:
+		err = validation.Validate(t.Context(), attributes, nil)
+	}
+	if err != nil {
+		return resultOf(statusOf(err)), true
+	}
+	return result{verdict: allowed, object: convert(t, attributes.GetObject(), corev1.SchemeGroupVersion)}, true
+}
+
+// statusOf returns the status that the API server answers for an error (responsewriters.ErrorToAPIStatus).
+func statusOf(err error) metav1.Status {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return status.Status()
+	}
+	return metav1.Status{Code: http.StatusInternalServerError, Reason: metav1.StatusReasonUnknown, Message: err.Error()}
+}
+
+func resultOf(status metav1.Status) result {
+	verdict := denied
+	if status.Code >= http.StatusInternalServerError {
+		verdict = failed
+	}
+	return result{verdict: verdict, code: status.Code, reason: status.Reason, message: status.Message}
+}
+
+// ours calls the hooks whose rules match.
+func (v *variant) ours(t *testing.T, r *request, mutating bool) result {
+	t.Helper()
+	object := r.object
+	for _, hook := range v.hooks {
+		if hook.Mutating() != mutating || !matches(t, hook, r) {
+			continue
+		}
+		got := call(t, hook, r)
+		if got.verdict != allowed {
+			return got
+		}
+		object = got.object
+	}
+	return result{verdict: allowed, object: object}
+}
+
+// matches reports whether the API server calls the hook for the request, apart from its selectors.
+func matches(t *testing.T, hook *webhook.Hook, r *request) bool {
+	t.Helper()
+	mutating, validating, err := webhook.Configurations(webhook.ConfigurationOptions{Name: "gallery", URL: "https://127.0.0.1"}, hook)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []admissionregistrationv1.RuleWithOperations
+	if mutating != nil {
+		list = mutating.Webhooks[0].Rules
+	} else {
+		list = validating.Webhooks[0].Rules
+	}
+	for _, rule := range list {
+		if m := (rules.Matcher{Rule: rule, Attr: r.attributes(t)}); m.Matches() {
+			return true
+		}
+	}
+	return false
+}
+
+// call sends the request to the hook and applies the patch.
+func call(t *testing.T, hook http.Handler, r *request) result {
+	t.Helper()
+	resource := r.resource.Resource
+	if r.subresource != "" {
+		resource += "/" + r.subresource
+	}
+	req := webhooktest.Request(t, admissionv1.Operation(r.operation), r.kind, resource, document(r.object), document(r.old))
+	req.Name, req.Namespace = r.name, r.namespace
+	review := admissionv1.AdmissionReview{Request: req}
+	review.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind("AdmissionReview"))
+	body, err := json.Marshal(review)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/?timeout=10s", bytes.NewReader(body))
+	call.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	hook.ServeHTTP(w, call)
+	if w.Code != http.StatusOK {
+		var status metav1.Status
+		decode(t, w.Body.Bytes(), &status)
+		return resultOf(status)
+	}
+	var answer admissionv1.AdmissionReview
+	decode(t, w.Body.Bytes(), &answer)
+	if !answer.Response.Allowed {
+		got := resultOf(*answer.Response.Result)
+		got.verdict = denied
+		return got
+	}
+	return result{verdict: allowed, object: patched(t, r.object, req.Object.Raw, answer.Response.Patch)}
+}
+
+// patched returns the object after the patch, with the type of object.
+func patched(t *testing.T, object runtime.Object, raw, patch []byte) runtime.Object {
+	t.Helper()
+	if len(patch) == 0 {
+		return object
+	}
+	operations, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := operations.Apply(raw)
+	if err != nil {
+		t.Fatalf("%v: %s", err, patch)
+	}
+	into := &corev1.Pod{}
+	decode(t, after, into)
+	return convert(t, into, corev1.SchemeGroupVersion)
+}
+
+func decode(t *testing.T, data []byte, into any) {
+	t.Helper()
+	if err := json.Unmarshal(data, into); err != nil {
+		t.Fatalf("%v: %s", err, data)
+	}
+}
+
+// document returns a plain nil for no object.
+func document(object runtime.Object) any {
+	if object == nil {
+		return nil
+	}
+	return object
+}
