@@ -205,7 +205,7 @@ check: ## Check licence lines, formatting, modules and shell scripts
 
 .PHONY: lint
 lint: ## Run the pinned golangci-lint
-	@lint=$$(hack/tools/build.sh golangci-lint) && $$lint run --allow-parallel-runners ./... && for module in verifytest hack/{bench,browser,certmanager,gallery,monitoring,release}; do (cd $$module && $$lint run --allow-parallel-runners ./...); done
+	@lint=$$(hack/tools/build.sh golangci-lint) && $$lint run --allow-parallel-runners ./... && for module in verifytest hack/{bench,browser,certmanager,monitoring,release}; do (cd $$module && $$lint run --allow-parallel-runners ./...); done
 
 .PHONY: fmt
 fmt: ## Format the Go code, imports included

@@ -24,10 +24,6 @@ func Reader(deps *program.Deps) (*reads.Reader[*corev1.Namespace], error) {
 	}
 	factory := informers.NewSharedInformerFactory(client, 0)
 	informer := factory.Core().V1().Namespaces()
-	stale, err := reads.StaleWhile(informer.Informer())
-	if err != nil {
-		return nil, err
-	}
 	deps.RunInformers(factory)
 	deps.Needs(reads.Rule("", "namespaces"))
 	return reads.New(reads.Options[*corev1.Namespace]{
@@ -36,7 +32,6 @@ func Reader(deps *program.Deps) (*reads.Reader[*corev1.Namespace], error) {
 		Live: func(ctx context.Context, _, name string) (*corev1.Namespace, error) {
 			return client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 		},
-		Stale:   stale,
 		Metrics: deps.Metrics,
 	})
 }
