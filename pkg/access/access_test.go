@@ -167,9 +167,9 @@ func TestAnswersAreKept(t *testing.T) {
 					ask(2)
 					return
 				}
-				time.Sleep(in.kept - time.Millisecond) //nolint:forbidigo // on the clock of the bubble
+				<-time.After(in.kept - time.Millisecond) // on the clock of the bubble
 				ask(1)
-				time.Sleep(2 * time.Millisecond) //nolint:forbidigo // on the clock of the bubble
+				<-time.After(2 * time.Millisecond) // on the clock of the bubble
 				ask(2)
 			})
 		})

@@ -207,7 +207,7 @@ func TestLiveRequestsAreBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &source{answer: func(_ context.Context, name string) (*corev1.Namespace, error) {
-					time.Sleep(time.Millisecond) //nolint:forbidigo // on the clock of the bubble
+					<-time.After(time.Millisecond) // on the clock of the bubble
 					return namespace(name), nil
 				}}
 				r := s.reader(t, func(o *reads.Options[*corev1.Namespace]) { o.MaxLive = in.most })
