@@ -3,22 +3,17 @@
 package gallery
 
 import (
-	"context"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/admission/initializer"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/fake"
 	originalalways "k8s.io/kubernetes/plugin/pkg/admission/alwayspullimages"
 	originaltopology "k8s.io/kubernetes/plugin/pkg/admission/antiaffinity"
 	originalseconds "k8s.io/kubernetes/plugin/pkg/admission/defaulttolerationseconds"
@@ -30,7 +25,6 @@ import (
 	"github.com/admitkit/admitkit/examples/gallery/limitpodhardantiaffinitytopology"
 	"github.com/admitkit/admitkit/examples/gallery/podnodeselector"
 	"github.com/admitkit/admitkit/examples/gallery/podtolerationrestriction"
-	"github.com/admitkit/admitkit/pkg/reads"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
@@ -40,42 +34,53 @@ type controller struct {
 	register func(*admission.Plugins)
 	// configurations are files for both; an empty one means no file. Requests are spread over them.
 	configurations []string
-	hooks          func(t *testing.T, namespaces *reads.Reader[*corev1.Namespace], file string) []*webhook.Hook
-	differences    []*difference
+	// clusters have the objects, beside Namespaces, that the controller reads. Requests are spread over them, too.
+	clusters    [][]runtime.Object
+	hooks       func(t *testing.T, in cluster, file string) []*webhook.Hook
+	edges       func(g *generator) []*request
+	generate    func(g *generator) *request
+	differences []*difference
 }
 
 func controllers() []*controller {
-	return []*controller{{
-		name: originalalways.PluginName, register: originalalways.Register, configurations: []string{""},
-		hooks: func(*testing.T, *reads.Reader[*corev1.Namespace], string) []*webhook.Hook {
-			return alwayspullimages.Hooks()
-		},
+	return slices.Concat(podControllers(), storageControllers(), networkControllers(), classControllers())
+}
+
+// podControllers are those that decide by the Pod, its Namespace and a configuration.
+func podControllers() []*controller {
+	list := []*controller{{
+		name: originalalways.PluginName, register: originalalways.Register,
+		hooks:       func(*testing.T, cluster, string) []*webhook.Hook { return alwayspullimages.Hooks() },
 		differences: []*difference{deniedWith403()},
 	}, {
-		name: originalseconds.PluginName, register: originalseconds.Register, configurations: []string{""},
-		hooks: func(*testing.T, *reads.Reader[*corev1.Namespace], string) []*webhook.Hook {
+		name: originalseconds.PluginName, register: originalseconds.Register,
+		hooks: func(*testing.T, cluster, string) []*webhook.Hook {
 			return []*webhook.Hook{defaulttolerationseconds.Hook(defaulttolerationseconds.DefaultSeconds, defaulttolerationseconds.DefaultSeconds)}
 		},
 	}, {
-		name: originaltopology.PluginName, register: originaltopology.Register, configurations: []string{""},
-		hooks: func(*testing.T, *reads.Reader[*corev1.Namespace], string) []*webhook.Hook {
+		name: originaltopology.PluginName, register: originaltopology.Register,
+		hooks: func(*testing.T, cluster, string) []*webhook.Hook {
 			return []*webhook.Hook{limitpodhardantiaffinitytopology.Hook()}
 		},
 	}, {
 		name: originalselector.PluginName, register: originalselector.Register,
 		configurations: []string{"", selectors},
-		hooks: func(t *testing.T, namespaces *reads.Reader[*corev1.Namespace], file string) []*webhook.Hook {
-			return podnodeselector.Hooks(namespaces, load(t, file, podnodeselector.Load))
+		hooks: func(t *testing.T, in cluster, file string) []*webhook.Hook {
+			return podnodeselector.Hooks(in.namespaces(t), load(t, file, podnodeselector.Load))
 		},
 		differences: []*difference{failsInItsWords()},
 	}, {
 		name: originalrestriction.PluginName, register: originalrestriction.Register,
 		configurations: []string{"", tolerationDefaults, tolerationWhitelist},
-		hooks: func(t *testing.T, namespaces *reads.Reader[*corev1.Namespace], file string) []*webhook.Hook {
-			return podtolerationrestriction.Hooks(namespaces, load(t, file, podtolerationrestriction.Load))
+		hooks: func(t *testing.T, in cluster, file string) []*webhook.Hook {
+			return podtolerationrestriction.Hooks(in.namespaces(t), load(t, file, podtolerationrestriction.Load))
 		},
 		differences: []*difference{deniedWith403(), failsInItsWords()},
 	}}
+	for _, c := range list {
+		c.edges, c.generate = (*generator).podEdges, (*generator).podRequest
+	}
+	return list
 }
 
 const (
@@ -119,84 +124,48 @@ func load[T any](t *testing.T, file string, read func(string) (T, error)) (confi
 	return config
 }
 
-// start returns the original and the hooks for each configuration. Both read Namespaces from the same cluster.
+// start returns the original and the hooks for each configuration and each cluster. Both read from the same cluster.
 func (c *controller) start(t *testing.T, namespaces []*corev1.Namespace) []*variant {
 	t.Helper()
-	client := fake.NewClientset()
-	for _, ns := range namespaces {
-		if _, err := client.CoreV1().Namespaces().Create(t.Context(), ns, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	factory := informers.NewSharedInformerFactory(client, 0)
-	cluster := cluster{client, factory}
-	reader := cluster.reader(t)
-	plugins := admission.NewPlugins()
-	c.register(plugins)
 	var variants []*variant
-	for _, content := range c.configurations {
-		var config io.Reader
-		file := ""
-		if content != "" {
-			config = strings.NewReader(content)
-			file = filepath.Join(t.TempDir(), "configuration.yaml")
-			if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-				t.Fatal(err)
-			}
+	for _, objects := range orOne(c.clusters) {
+		in := newCluster(t, namespaces, objects)
+		for _, content := range orOne(c.configurations) {
+			variants = append(variants, c.variant(t, in, content))
 		}
-		plugin, err := plugins.InitPlugin(c.name, config, cluster)
-		if err != nil {
-			t.Fatal(err)
-		}
-		v := &variant{plugin: plugin}
-		for _, hook := range c.hooks(t, reader, file) {
-			v.hooks = append(v.hooks, hook.WithLogger(funcr.New(func(_, _ string) {}, funcr.Options{})))
-		}
-		variants = append(variants, v)
-	}
-	factory.Start(t.Context().Done())
-	factory.WaitForCacheSync(t.Context().Done())
-	for _, ns := range namespaces {
-		if ns.Name == notCached {
-			if err := factory.Core().V1().Namespaces().Informer().GetIndexer().Delete(ns); err != nil {
-				t.Fatal(err)
-			}
-		}
+		in.sync(t)
 	}
 	return variants
 }
 
-// A cluster initializes the originals.
-type cluster struct {
-	client  kubernetes.Interface
-	factory informers.SharedInformerFactory
+// orOne returns the list, or a list with a zero value if it is empty.
+func orOne[T any](list []T) []T {
+	if len(list) == 0 {
+		return make([]T, 1)
+	}
+	return list
 }
 
-func (c cluster) Initialize(plugin admission.Interface) {
-	if p, ok := plugin.(initializer.WantsExternalKubeClientSet); ok {
-		p.SetExternalKubeClientSet(c.client)
-	}
-	if p, ok := plugin.(initializer.WantsExternalKubeInformerFactory); ok {
-		p.SetExternalKubeInformerFactory(c.factory)
-	}
-	if p, ok := plugin.(initializer.WantsFeatures); ok {
-		p.InspectFeatureGates(utilfeature.DefaultFeatureGate)
-	}
-}
-
-func (c cluster) reader(t *testing.T) *reads.Reader[*corev1.Namespace] {
+func (c *controller) variant(t *testing.T, in cluster, content string) *variant {
 	t.Helper()
-	informer := c.factory.Core().V1().Namespaces()
-	informer.Informer() // requests the cache
-	reader, err := reads.New(reads.Options[*corev1.Namespace]{
-		Resource: "namespaces",
-		Cached:   func(_, name string) (*corev1.Namespace, error) { return informer.Lister().Get(name) },
-		Live: func(ctx context.Context, _, name string) (*corev1.Namespace, error) {
-			return c.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
-		},
-	})
+	var config io.Reader
+	file := ""
+	if content != "" {
+		config = strings.NewReader(content)
+		file = filepath.Join(t.TempDir(), "configuration.yaml")
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plugins := admission.NewPlugins()
+	c.register(plugins)
+	plugin, err := plugins.InitPlugin(c.name, config, in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return reader
+	v := &variant{plugin: plugin}
+	for _, hook := range c.hooks(t, in, file) {
+		v.hooks = append(v.hooks, hook.WithLogger(funcr.New(func(_, _ string) {}, funcr.Options{})))
+	}
+	return v
 }

@@ -3,6 +3,7 @@
 package gallery
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -17,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/dump"
 
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
@@ -72,9 +72,18 @@ func (r result) fields() []string { return fieldPaths.FindAllString(r.message, -
 
 func (r result) String() string {
 	if r.verdict == allowed {
-		return fmt.Sprintf("allowed: %s", dump.Pretty(r.object))
+		return "allowed: " + text(r.object)
 	}
 	return fmt.Sprintf("%s: code %d, reason %q: %s", r.verdict, r.code, r.reason, r.message)
+}
+
+// text returns an object as JSON.
+func text(object runtime.Object) string {
+	data, err := json.Marshal(object)
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
 }
 
 func (r result) equal(other result) bool {
@@ -120,12 +129,12 @@ func TestGallery(t *testing.T) {
 			}
 			variants := c.start(t, g.namespaces)
 			for _, v := range variants {
-				for i, r := range g.edges() {
+				for i, r := range c.edges(g) {
 					both(v, r, fmt.Sprintf("edge case %d", i))
 				}
 			}
 			for i := range *cases {
-				both(variants[i%len(variants)], g.request(), fmt.Sprintf("go test -seed %d: request %d", *seed, i))
+				both(variants[i%len(variants)], c.generate(g), fmt.Sprintf("go test -seed %d: request %d", *seed, i))
 			}
 			summarize(t, c, count)
 		})
@@ -154,7 +163,7 @@ func compare(t *testing.T, c *controller, v *variant, r *request, mutating bool,
 			return
 		}
 	}
-	t.Errorf("%s: %s of %s %s: mutating is %v\noriginal %s\nours %s\nobject %s", name, r.operation, r.resource.Resource, r.subresource, mutating, original, ours, dump.Pretty(r.object))
+	t.Errorf("%s: %s of %s %s: mutating is %v\noriginal %s\nours %s\nobject %s", name, r.operation, r.resource.Resource, r.subresource, mutating, original, ours, text(r.object))
 	if count.unequal++; count.unequal == 5 {
 		t.Fatal("there are too many differences")
 	}

@@ -12,15 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/utils/ptr"
 
 	"github.com/admitkit/admitkit/examples/gallery/podnodeselector"
 	"github.com/admitkit/admitkit/examples/gallery/podtolerationrestriction"
 )
-
-// notCached is a Namespace that the informers do not have yet. The Namespace gone does not exist.
-const notCached = "new"
 
 // namespaces returns Namespaces with fixed and with random annotations.
 func namespaces(seed uint64) []*corev1.Namespace {
@@ -66,8 +64,8 @@ func pick[T any](g *generator, of ...T) T { return of[g.IntN(len(of))] }
 
 func (g *generator) oneIn(n int) bool { return g.IntN(n) == 0 }
 
-// edges returns requests for every Namespace.
-func (g *generator) edges() (all []*request) {
+// podEdges returns requests for every Namespace.
+func (g *generator) podEdges() (all []*request) {
 	changes := []func(*corev1.Pod){
 		func(*corev1.Pod) {},
 		func(p *corev1.Pod) { p.Name, p.GenerateName = "", "shop-" },
@@ -92,20 +90,26 @@ func (g *generator) edges() (all []*request) {
 
 // onPods returns a request for a Pod. An object that is nil is one that the operation does not have.
 func onPods(op admission.Operation, subresource string, pod, old *corev1.Pod) *request {
-	r := &request{
-		operation: op, subresource: subresource,
-		kind: corev1.SchemeGroupVersion.WithKind("Pod"), resource: corev1.SchemeGroupVersion.WithResource("pods"),
-	}
+	return on(op, corev1.SchemeGroupVersion.WithKind("Pod"), "pods", subresource, pod, old)
+}
+
+// on returns a request. An object that is nil is one that the operation does not have.
+func on[T any, P interface {
+	*T
+	metav1.Object
+	runtime.Object
+}](op admission.Operation, kind schema.GroupVersionKind, resource, subresource string, object, old P) *request {
+	r := &request{operation: op, subresource: subresource, kind: kind, resource: kind.GroupVersion().WithResource(resource)}
 	if old != nil {
-		r.old, r.name, r.namespace = old, old.Name, old.Namespace
+		r.old, r.name, r.namespace = old, old.GetName(), old.GetNamespace()
 	}
-	if pod != nil {
-		r.object, r.name, r.namespace = pod, pod.Name, pod.Namespace
+	if object != nil {
+		r.object, r.name, r.namespace = object, object.GetName(), object.GetNamespace()
 	}
 	return r
 }
 
-func (g *generator) request() *request {
+func (g *generator) podRequest() *request {
 	pod := g.pod()
 	old := pod.DeepCopy()
 	switch n := g.IntN(100); {

@@ -13,7 +13,6 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,7 +21,10 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
-	_ "k8s.io/kubernetes/pkg/apis/core/install" // the conversions and defaults of Pods
+	_ "k8s.io/kubernetes/pkg/apis/core/install" // the conversions and defaults of each group
+	_ "k8s.io/kubernetes/pkg/apis/networking/install"
+	_ "k8s.io/kubernetes/pkg/apis/scheduling/install"
+	_ "k8s.io/kubernetes/pkg/apis/storage/install"
 
 	"github.com/admitkit/admitkit/pkg/webhook"
 	"github.com/admitkit/admitkit/pkg/webhook/webhooktest"
@@ -54,7 +56,10 @@ type result struct {
 	object  runtime.Object // of an allowed request, after the changes
 }
 
-var internal = schema.GroupVersion{Version: runtime.APIVersionInternal}
+// internal returns the version in which the API server calls its own admission controllers.
+func (r *request) internal() schema.GroupVersion {
+	return schema.GroupVersion{Group: r.kind.Group, Version: runtime.APIVersionInternal}
+}
 
 // convert returns a copy of the object in another version.
 func convert(t *testing.T, object runtime.Object, to schema.GroupVersion) runtime.Object {
@@ -79,7 +84,7 @@ func (r *request) encoded(t *testing.T) *request {
 		}
 		object = object.DeepCopyObject()
 		legacyscheme.Scheme.Default(object)
-		return convert(t, convert(t, object, internal), corev1.SchemeGroupVersion)
+		return convert(t, convert(t, object, r.internal()), r.kind.GroupVersion())
 	}
 	completed := *r
 	completed.object, completed.old = complete(r.object), complete(r.old)
@@ -88,7 +93,7 @@ func (r *request) encoded(t *testing.T) *request {
 
 func (r *request) attributes(t *testing.T) admission.Attributes {
 	t.Helper()
-	return admission.NewAttributesRecord(convert(t, r.object, internal), convert(t, r.old, internal), r.kind, r.namespace, r.name,
+	return admission.NewAttributesRecord(convert(t, r.object, r.internal()), convert(t, r.old, r.internal()), r.kind, r.namespace, r.name,
 		r.resource, r.subresource, r.operation, nil, false, &user.DefaultInfo{Name: "ann"})
 }
 
@@ -118,7 +123,7 @@ func (v *variant) original(t *testing.T, r *request, mutating bool) (result, boo
 	if err != nil {
 		return resultOf(statusOf(err)), true
 	}
-	return result{verdict: allowed, object: convert(t, attributes.GetObject(), corev1.SchemeGroupVersion)}, true
+	return result{verdict: allowed, object: convert(t, attributes.GetObject(), r.kind.GroupVersion())}, true
 }
 
 // statusOf returns the status that the API server answers for an error (responsewriters.ErrorToAPIStatus).
@@ -207,14 +212,14 @@ func call(t *testing.T, hook http.Handler, r *request) result {
 		got.verdict = denied
 		return got
 	}
-	return result{verdict: allowed, object: patched(t, r.object, req.Object.Raw, answer.Response.Patch)}
+	return result{verdict: allowed, object: patched(t, r, req.Object.Raw, answer.Response.Patch)}
 }
 
-// patched returns the object after the patch, with the type of object.
-func patched(t *testing.T, object runtime.Object, raw, patch []byte) runtime.Object {
+// patched returns the object of the request after the patch.
+func patched(t *testing.T, r *request, raw, patch []byte) runtime.Object {
 	t.Helper()
 	if len(patch) == 0 {
-		return object
+		return r.object
 	}
 	operations, err := jsonpatch.DecodePatch(patch)
 	if err != nil {
@@ -224,9 +229,12 @@ func patched(t *testing.T, object runtime.Object, raw, patch []byte) runtime.Obj
 	if err != nil {
 		t.Fatalf("%v: %s", err, patch)
 	}
-	into := &corev1.Pod{}
+	into, err := legacyscheme.Scheme.New(r.kind)
+	if err != nil {
+		t.Fatal(err)
+	}
 	decode(t, after, into)
-	return convert(t, into, corev1.SchemeGroupVersion)
+	return convert(t, into, r.kind.GroupVersion())
 }
 
 func decode(t *testing.T, data []byte, into any) {

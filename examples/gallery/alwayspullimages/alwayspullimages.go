@@ -14,17 +14,16 @@
 package alwayspullimages
 
 import (
-	"cmp"
 	"context"
 	"iter"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
+	"github.com/admitkit/admitkit/examples/gallery/forbidden"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
@@ -69,8 +68,7 @@ func validate(_ context.Context, req *webhook.Request[corev1.Pod]) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	name := cmp.Or(req.Name, req.Object.Name, req.Object.GenerateName, "Unknown")
-	return apierrors.NewForbidden(corev1.Resource("pods"), name, errs.ToAggregate())
+	return forbidden.Error(req.AdmissionRequest(), req.Object, errs.ToAggregate().Error())
 }
 
 // hasNoNewImage reports whether an update keeps to the images of the old Pod's containers. As in the original, the

@@ -29,6 +29,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 
+	"github.com/admitkit/admitkit/examples/gallery/tolerations"
 	"github.com/admitkit/admitkit/pkg/reads"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
@@ -80,7 +81,7 @@ func (p *policy) mutate(ctx context.Context, req *webhook.Request[corev1.Pod]) e
 		})
 	}
 	if spec := &req.Object.Spec; len(extra) > 0 {
-		spec.Tolerations = merge(append(spec.Tolerations, extra...))
+		spec.Tolerations = tolerations.Merge(append(spec.Tolerations, extra...))
 	}
 	return p.validate(ctx, req)
 }

@@ -120,36 +120,6 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
-func TestCovers(t *testing.T) {
-	seconds := func(n int64) *int64 { return &n }
-	equals := corev1.Toleration{Key: "a", Operator: corev1.TolerationOpEqual, Value: "1"}
-	evict := func(after *int64) corev1.Toleration {
-		return corev1.Toleration{Key: "a", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: after}
-	}
-	rows := []struct {
-		reason  string
-		wide, t corev1.Toleration
-		want    bool
-	}{
-		{"equal", equals, equals, true},
-		{"another key", exists("a"), exists("b"), false},
-		{"every key", corev1.Toleration{Operator: corev1.TolerationOpExists}, exists("b"), true},
-		{"another effect", exists("a"), evict(nil), false},
-		{"every value", corev1.Toleration{Key: "a", Operator: corev1.TolerationOpExists}, equals, true},
-		{"no operator means Equal", corev1.Toleration{Key: "a", Value: "1"}, equals, true},
-		{"another value", corev1.Toleration{Key: "a", Value: "2"}, equals, false},
-		{"for longer", evict(seconds(60)), evict(seconds(61)), false},
-		{"for ever", evict(seconds(60)), evict(nil), false},
-		{"for less time", evict(seconds(60)), evict(seconds(59)), true},
-		{"numbers are not compared", corev1.Toleration{Key: "a", Operator: corev1.TolerationOpGt, Value: "1"}, equals, false},
-	}
-	for _, row := range rows {
-		if got := covers(row.wide, row.t); got != row.want {
-			t.Errorf("%s: got %v", row.reason, got)
-		}
-	}
-}
-
 func TestLoad(t *testing.T) {
 	const head = "apiVersion: podtolerationrestriction.admission.k8s.io/v1alpha1\nkind: Configuration\n"
 	rows := []struct{ reason, content, want string }{

@@ -6,56 +6,19 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/admitkit/admitkit/examples/gallery/tolerations"
 )
 
-// merge returns the tolerations without those that another one covers. Of equal ones it keeps the first.
-func merge(all []corev1.Toleration) []corev1.Toleration {
-	var merged []corev1.Toleration
-	for i, t := range all {
-		covered := func(other corev1.Toleration) bool { return covers(other, t) }
-		coveredAndNotEqual := func(other corev1.Toleration) bool { return !equal(other, t) && covers(other, t) }
-		if !slices.ContainsFunc(merged, covered) && !slices.ContainsFunc(all[i+1:], coveredAndNotEqual) {
-			merged = append(merged, t)
-		}
-	}
-	return merged
-}
-
 // allAllowed reports whether the whitelist covers each toleration.
-func allAllowed(tolerations, whitelist []corev1.Toleration) bool {
-	for _, t := range tolerations {
-		if !slices.ContainsFunc(whitelist, func(allowed corev1.Toleration) bool { return covers(allowed, t) }) {
+func allAllowed(list, whitelist []corev1.Toleration) bool {
+	for _, t := range list {
+		if !slices.ContainsFunc(whitelist, func(allowed corev1.Toleration) bool { return tolerations.Covers(allowed, t) }) {
 			return false
 		}
 	}
 	return true
 }
-
-// covers reports whether wide tolerates every taint that t tolerates, for at least as long.
-func covers(wide, t corev1.Toleration) bool {
-	if equal(wide, t) {
-		return true
-	}
-	everyKey := wide.Key == "" && wide.Operator == corev1.TolerationOpExists
-	if wide.Key != t.Key && !everyKey || wide.Effect != t.Effect && wide.Effect != "" {
-		return false
-	}
-	if limit := wide.TolerationSeconds; wide.Effect == corev1.TaintEffectNoExecute && limit != nil {
-		if t.TolerationSeconds == nil || *t.TolerationSeconds > *limit {
-			return false
-		}
-	}
-	switch wide.Operator {
-	case corev1.TolerationOpEqual, "": // empty means Equal, but only here: the original asks the same of t
-		return t.Operator == corev1.TolerationOpEqual && t.Value == wide.Value
-	case corev1.TolerationOpExists:
-		return true
-	}
-	return false // the original does not compare numbers
-}
-
-func equal(a, b corev1.Toleration) bool { return equality.Semantic.DeepEqual(a, b) }
 
 // isBestEffort reports whether the Pod has the QoS class BestEffort, by its status or by its resources. Those of the Pod
 // replace those of its containers.

@@ -15,6 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/admitkit/admitkit/pkg/idempotence"
 	"github.com/admitkit/admitkit/pkg/reads"
@@ -58,6 +60,39 @@ func request(t *testing.T, pod, old *corev1.Pod) *admissionv1.AdmissionRequest {
 	return webhooktest.Request(t, op, corev1.SchemeGroupVersion.WithKind("Pod"), "pods", pod, old)
 }
 
+// On calls the hook for an object of any kind, as Call does for a Pod. It returns the decision and the object after it. On
+// DELETE, object is nil.
+func On[T any](t *testing.T, hook *webhook.Hook, op admissionv1.Operation, kind schema.GroupVersionKind, resource string, object, old *T) (*admissionv1.AdmissionResponse, *T) {
+	t.Helper()
+	req := webhooktest.Request(t, op, kind, resource, object, old)
+	decision := webhooktest.Decision(t, hook, req)
+	return decision, webhooktest.Patched[T](t, req, decision)
+}
+
+// Lister returns an indexer with these objects, for a lister of client-go.
+func Lister(t *testing.T, objects ...runtime.Object) cache.Indexer {
+	t.Helper()
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	for _, object := range objects {
+		if err := indexer.Add(object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return indexer
+}
+
+// Denied checks that the decision is a denial with the code 403 and this message, or that it allows if the message is
+// empty.
+func Denied(t *testing.T, decision *admissionv1.AdmissionResponse, message string) {
+	t.Helper()
+	switch {
+	case decision.Allowed != (message == ""):
+		t.Errorf("allowed is %v: %v", decision.Allowed, decision.Result)
+	case !decision.Allowed && (decision.Result.Code != http.StatusForbidden || decision.Result.Message != message):
+		t.Errorf("got %d %s, want %s", decision.Result.Code, decision.Result.Message, message)
+	}
+}
+
 // Namespaces returns a reader of Namespaces with these annotations, by name.
 func Namespaces(annotations map[string]map[string]string) *reads.Reader[*corev1.Namespace] {
 	get := func(name string) (*corev1.Namespace, error) {
@@ -81,6 +116,14 @@ func Namespaces(annotations map[string]map[string]string) *reads.Reader[*corev1.
 func Idempotent(t *testing.T, hook func() *webhook.Hook, samples ...*corev1.Pod) {
 	t.Helper()
 	check(t, registration(t, hook), hook, idempotence.Options{}, samples)
+}
+
+// IdempotentExcept is Idempotent for a hook that breaks a law on every operation, as its original does. The reason is
+// logged.
+func IdempotentExcept(t *testing.T, law idempotence.Law, reason string, hook func() *webhook.Hook, samples ...*corev1.Pod) {
+	t.Helper()
+	t.Logf("%s is not checked: %s", law, reason)
+	check(t, registration(t, hook), hook, idempotence.Options{Without: []idempotence.Law{law}}, samples)
 }
 
 // IdempotentWithout is Idempotent for a hook that breaks a law on UPDATE, as its original does. All laws are checked on

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package forbidden makes the denials of the gallery.
+package forbidden
+
+import (
+	"cmp"
+	"errors"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Error returns a denial with the code 403 and the text of admission.NewForbidden in k8s.io/apiserver, which the
+// originals use. The object may be nil, as it is on DELETE.
+func Error(req *admissionv1.AdmissionRequest, object metav1.Object, reason string) error {
+	resource := schema.GroupResource{Group: req.Resource.Group, Resource: req.Resource.Resource}
+	name := req.Name
+	if object != nil {
+		name = cmp.Or(name, object.GetName(), object.GetGenerateName())
+	}
+	return apierrors.NewForbidden(resource, cmp.Or(name, "Unknown"), errors.New(reason))
+}

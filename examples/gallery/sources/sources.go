@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sources lets the hooks of the gallery read the objects of the cluster that they decide by.
+package sources
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	networkinglisters "k8s.io/client-go/listers/networking/v1"
+	schedulinglisters "k8s.io/client-go/listers/scheduling/v1"
+	storagelisters "k8s.io/client-go/listers/storage/v1"
+
+	"github.com/admitkit/admitkit/pkg/program"
+	"github.com/admitkit/admitkit/pkg/reads"
+)
+
+// Sources has one informer for each kind that a method was called for. Each method declares the permissions that its
+// informer needs. The program is ready only when the caches of all informers have synced.
+type Sources struct {
+	deps    *program.Deps
+	client  kubernetes.Interface
+	factory informers.SharedInformerFactory
+}
+
+// New returns sources whose informers the program runs.
+func New(deps *program.Deps) (*Sources, error) {
+	client, err := kubernetes.NewForConfig(deps.Config)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sources{deps, client, informers.NewSharedInformerFactory(client, 0)}
+	deps.RunInformers(s.factory)
+	return s, nil
+}
+
+// Namespaces returns a reader of Namespaces. It reads a Namespace from the API server if the cache does not have it yet.
+func (s *Sources) Namespaces() (*reads.Reader[*corev1.Namespace], error) {
+	s.deps.Needs(reads.Rule("", "namespaces"))
+	informer := s.factory.Core().V1().Namespaces()
+	informer.Informer() // requests the cache
+	return reads.New(reads.Options[*corev1.Namespace]{
+		Resource: "namespaces",
+		Cached:   func(_, name string) (*corev1.Namespace, error) { return informer.Lister().Get(name) },
+		Live: func(ctx context.Context, _, name string) (*corev1.Namespace, error) {
+			return s.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+		},
+		Metrics: s.deps.Metrics,
+	})
+}
+
+// RuntimeClasses returns a reader of RuntimeClasses. It reads a RuntimeClass from the API server if the cache does not
+// have it yet.
+func (s *Sources) RuntimeClasses() (*reads.Reader[*nodev1.RuntimeClass], error) {
+	s.deps.Needs(reads.Rule(nodev1.GroupName, "runtimeclasses"))
+	informer := s.factory.Node().V1().RuntimeClasses()
+	informer.Informer() // requests the cache
+	return reads.New(reads.Options[*nodev1.RuntimeClass]{
+		Resource: "runtimeclasses",
+		Cached:   func(_, name string) (*nodev1.RuntimeClass, error) { return informer.Lister().Get(name) },
+		Live: func(ctx context.Context, _, name string) (*nodev1.RuntimeClass, error) {
+			return s.client.NodeV1().RuntimeClasses().Get(ctx, name, metav1.GetOptions{})
+		},
+		Metrics: s.deps.Metrics,
+	})
+}
+
+// StorageClasses returns a lister of StorageClasses.
+func (s *Sources) StorageClasses() storagelisters.StorageClassLister {
+	s.deps.Needs(reads.Rule("storage.k8s.io", "storageclasses"))
+	return s.factory.Storage().V1().StorageClasses().Lister()
+}
+
+// IngressClasses returns a lister of IngressClasses.
+func (s *Sources) IngressClasses() networkinglisters.IngressClassLister {
+	s.deps.Needs(reads.Rule("networking.k8s.io", "ingressclasses"))
+	return s.factory.Networking().V1().IngressClasses().Lister()
+}
+
+// PriorityClasses returns a lister of PriorityClasses.
+func (s *Sources) PriorityClasses() schedulinglisters.PriorityClassLister {
+	s.deps.Needs(reads.Rule("scheduling.k8s.io", "priorityclasses"))
+	return s.factory.Scheduling().V1().PriorityClasses().Lister()
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sources
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"testing"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/admitkit/admitkit/pkg/program"
+	"github.com/admitkit/admitkit/pkg/reads"
+)
+
+// start returns sources of an API server that has one Namespace and one RuntimeClass with the name new.
+func start(t *testing.T) (*program.Deps, *Sources) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if path.Base(r.URL.Path) == "new" {
+			_ = json.NewEncoder(w).Encode(metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "new"}})
+			return
+		}
+		w.WriteHeader(http.StatusNotFound)
+		_ = json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound})
+	}))
+	t.Cleanup(server.Close)
+	deps := program.NewDeps(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, logr.Discard())
+	s, err := New(deps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return deps, s
+}
+
+// TestReadersAskTheAPIServer checks that the readers get an object from the API server if their cache does not have it.
+func TestReadersAskTheAPIServer(t *testing.T) {
+	_, s := start(t)
+	namespaces, err := s.Namespaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	classes, err := s.RuntimeClasses()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for resource, get := range map[string]func(ctx context.Context, name string) (metav1.Object, error){
+		"namespaces":     func(ctx context.Context, name string) (metav1.Object, error) { return namespaces.Get(ctx, "", name) },
+		"runtimeclasses": func(ctx context.Context, name string) (metav1.Object, error) { return classes.Get(ctx, "", name) },
+	} {
+		if got, err := get(t.Context(), "new"); err != nil || got.GetName() != "new" {
+			t.Errorf("%s: got %v, %v", resource, got, err)
+		}
+		if _, err := get(t.Context(), "gone"); !errors.Is(err, reads.ErrNotFound) {
+			t.Errorf("%s: got %v", resource, err)
+		}
+	}
+}
+
+// TestPermissions checks that each source declares the permissions of its informer, and no others.
+func TestPermissions(t *testing.T) {
+	for resource, use := range map[string]func(*Sources){
+		"namespaces":      func(s *Sources) { _, _ = s.Namespaces() },
+		"runtimeclasses":  func(s *Sources) { _, _ = s.RuntimeClasses() },
+		"storageclasses":  func(s *Sources) { s.StorageClasses() },
+		"ingressclasses":  func(s *Sources) { s.IngressClasses() },
+		"priorityclasses": func(s *Sources) { s.PriorityClasses() },
+	} {
+		deps, s := start(t)
+		use(s)
+		rules := deps.Rules()[""]
+		if len(rules) != 1 || len(rules[0].Verbs) != 3 || len(rules[0].Resources) != 1 || rules[0].Resources[0] != resource {
+			t.Errorf("%s: got %v", resource, rules)
+		}
+	}
+}
+
+func TestNewNeedsAUsableConfiguration(t *testing.T) {
+	if _, err := New(program.NewDeps(&rest.Config{Host: "://"}, logr.Discard())); err == nil {
+		t.Error("want an error")
+	}
+}

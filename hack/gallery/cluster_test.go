@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gallery
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/initializer"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/admitkit/admitkit/pkg/reads"
+)
+
+// notCached is the name of objects that the informers do not have yet. Objects with the name gone do not exist.
+const notCached = "new"
+
+// A cluster has what the originals and the hooks read. It initializes the originals.
+type cluster struct {
+	client  kubernetes.Interface
+	factory informers.SharedInformerFactory
+}
+
+func newCluster(t *testing.T, namespaces []*corev1.Namespace, objects []runtime.Object) cluster {
+	t.Helper()
+	client := fake.NewClientset(objects...)
+	for _, ns := range namespaces {
+		if _, err := client.CoreV1().Namespaces().Create(t.Context(), ns, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cluster{client, informers.NewSharedInformerFactory(client, 0)}
+}
+
+// sync fills the caches of the informers, but for the objects that are not cached.
+func (c cluster) sync(t *testing.T) {
+	t.Helper()
+	c.factory.Start(t.Context().Done())
+	c.factory.WaitForCacheSync(t.Context().Done())
+	for _, informer := range []cache.SharedIndexInformer{c.factory.Core().V1().Namespaces().Informer(), c.factory.Node().V1().RuntimeClasses().Informer()} {
+		if object, ok, err := informer.GetIndexer().GetByKey(notCached); ok || err != nil {
+			if err := informer.GetIndexer().Delete(object); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func (c cluster) Initialize(plugin admission.Interface) {
+	if p, ok := plugin.(initializer.WantsExternalKubeClientSet); ok {
+		p.SetExternalKubeClientSet(c.client)
+	}
+	if p, ok := plugin.(initializer.WantsExternalKubeInformerFactory); ok {
+		p.SetExternalKubeInformerFactory(c.factory)
+	}
+	if p, ok := plugin.(initializer.WantsFeatures); ok {
+		p.InspectFeatureGates(utilfeature.DefaultFeatureGate)
+	}
+}
+
+func (c cluster) namespaces(t *testing.T) *reads.Reader[*corev1.Namespace] {
+	t.Helper()
+	informer := c.factory.Core().V1().Namespaces()
+	informer.Informer() // requests the cache
+	return reader(t, "namespaces", informer.Lister().Get, func(ctx context.Context, name string) (*corev1.Namespace, error) {
+		return c.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	})
+}
+
+func (c cluster) runtimeClasses(t *testing.T) *reads.Reader[*nodev1.RuntimeClass] {
+	t.Helper()
+	informer := c.factory.Node().V1().RuntimeClasses()
+	informer.Informer() // requests the cache
+	return reader(t, "runtimeclasses", informer.Lister().Get, func(ctx context.Context, name string) (*nodev1.RuntimeClass, error) {
+		return c.client.NodeV1().RuntimeClasses().Get(ctx, name, metav1.GetOptions{})
+	})
+}
+
+func reader[T any](t *testing.T, resource string, cached func(name string) (T, error), live func(ctx context.Context, name string) (T, error)) *reads.Reader[T] {
+	t.Helper()
+	r, err := reads.New(reads.Options[T]{
+		Resource: resource,
+		Cached:   func(_, name string) (T, error) { return cached(name) },
+		Live:     func(ctx context.Context, _, name string) (T, error) { return live(ctx, name) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
