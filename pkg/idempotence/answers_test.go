@@ -79,7 +79,7 @@ func TestLeavesBehindAHandlerThatDoesNotAnswer(t *testing.T) {
 	})
 }
 
-// If only one object makes the webhook hang, the harness reports a failure for this object and goes on.
+// If only one object makes the webhook hang, the harness reports a failure for this object and continues the run.
 func TestHangForOneObjectIsAFailure(t *testing.T) {
 	c := broken(t, "P01")
 	c.Webhook.TimeoutSeconds = ptr.To[int32](1)

@@ -16,7 +16,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// marking returns a webhook that passes all laws, and its registration.
+// marking returns the registration and the handler of a webhook that passes all laws.
 func marking() (admissionregistrationv1.MutatingWebhook, http.Handler) {
 	w := editing("", "v1", "configmaps", onCreate, marked).webhooks[0]
 	return w.MutatingWebhook, w.NewHandler()

@@ -17,7 +17,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// A Case is an input of a law. It has everything that is needed to check it again.
+// A Case is an input of a law. It has everything that is needed to check the law on this input again.
 type Case struct {
 	Law       Law                     `json:"law"`
 	Kind      schema.GroupVersionKind `json:"-"` // of Object
@@ -29,9 +29,10 @@ type Case struct {
 	Old any `json:"old,omitempty"`
 	// Before are objects that the webhook handles before x (L3).
 	Before []any `json:"before,omitempty"`
-	// Edits put values into x (L5), or are changes by another party between two calls (L4a, L4b).
+	// Edits change x before the first call (L5, L9), or are changes by another party between two
+	// calls (L4a, L4b).
 	Edits []Edit `json:"edits,omitempty"`
-	// Rival is the other webhook (L11, L12).
+	// Rival is the name of the other webhook (L11, L12).
 	Rival string `json:"rival,omitempty"`
 	// Variant selects one of several checks of the law. Empty selects the default check.
 	Variant Variant `json:"variant,omitempty"`

@@ -95,8 +95,8 @@ func wordingOf(t testing.TB) Wording {
 	}
 }
 
-// bubbleOf returns a function that runs f with a fake clock, in a bubble of package synctest. It returns nil if t is
-// not a *testing.T.
+// bubbleOf returns a function that runs its argument with a fake clock, in a bubble of package synctest. It returns nil
+// if t is not a *testing.T.
 func bubbleOf(t testing.TB) func(func(context.Context)) {
 	test, ok := t.(*testing.T)
 	if !ok {

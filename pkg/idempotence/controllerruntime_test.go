@@ -47,7 +47,8 @@ func switchedOn() *corev1.Pod {
 
 const wantsAgent = "agent.example.com/inject"
 
-// PodDefaulter adds an agent to new Pods with an annotation. Other parties may remove the annotation between two calls.
+// PodDefaulter adds an agent to each new Pod that has the annotation wantsAgent. Other parties may remove the
+// annotation between two calls.
 type PodDefaulter struct{}
 
 // Default implements admission.Defaulter.

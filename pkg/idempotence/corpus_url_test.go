@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// byURLShare selects every n-th pattern. The tests of cmd/admitkit serve all patterns.
+// byURLShare selects every n-th pattern and lookalike. The tests of cmd/admitkit serve all patterns.
 var byURLShare = flag.Int("url-share", shareByURL, "which part of the corpus is tested behind servers: 1 for all, 2 for half of it")
 
 // replicasOfCase is the number of servers for each webhook of the corpus.
@@ -47,8 +47,8 @@ func TestFindsAllPatternsByURL(t *testing.T) {
 	}
 }
 
-// publicOnly returns the families of inputs that are disabled for a public pattern. Settings and variations cause most
-// of the calls, and no public pattern needs them.
+// publicOnly returns the families of inputs to disable for a webhook of the corpus. For the common patterns (P01 to
+// P26) these are the settings and variations: they cause most of the calls, and no common pattern needs them.
 func publicOnly(c corpus.Case) []explore.Family {
 	if c.Name[0] == 'P' {
 		return ensuring

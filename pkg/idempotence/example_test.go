@@ -15,7 +15,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// registration is for webhooks that are called when a Pod is created.
+// registration returns the registration of a webhook that is called when a Pod is created.
 func registration(name string) admissionregistrationv1.MutatingWebhook {
 	return admissionregistrationv1.MutatingWebhook{Name: name, Rules: webhook.Rules(webhook.OnCreate("", "v1", "pods"))}
 }

@@ -29,7 +29,7 @@ func violation(k *laws.Checker, f *laws.Finding) *Violation {
 	v.Kind = objects.NameOfKind(v.Case.Kind)
 	words := explain(v.Law, v.FailureMode)
 	v.Cause, v.Fix = words.cause, words.fix
-	if v.FailureMode == FailureInvalid && v.Case.Old != nil { // the API server mostly rejects an update because of a change
+	if v.FailureMode == FailureInvalid && v.Case.Old != nil { // usually because the webhook changed an immutable field
 		update := explain(L6, "")
 		v.Cause, v.Fix = update.cause, update.fix
 	}
@@ -117,8 +117,8 @@ func (v *Violation) markProblems(requests int) {
 	}
 }
 
-// eachOperation applies the patch of a call one operation at a time. It stops at an operation that does not apply, for
-// which after is nil. pointer is the operation's path, with an index for "-".
+// eachOperation applies the patch of a call one operation at a time. It stops after the first operation that does not
+// apply, and calls visit for it with a nil after. pointer is the path of the operation, without a final "/-".
 func (c *Exchange) eachOperation(visit func(n int, before, after any, pointer string)) {
 	operations, err := jsonpatch.DecodePatch(c.Patch)
 	if err != nil {

@@ -28,7 +28,7 @@ func FuzzHook(f *testing.F) {
 	Fuzz(f, moody(&broken), Options{})
 }
 
-// A fuzz target of a broken webhook fails with a report, with and without -fuzz. The line that it prints fails again.
+// A fuzz target of a broken webhook fails with a report, with and without -fuzz.
 func TestFuzzTargetsFail(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

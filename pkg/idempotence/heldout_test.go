@@ -10,7 +10,7 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// known are the cases of the held-out corpus that the harness judges wrongly, with the reason.
+// known maps each case of the held-out corpus that the harness judges wrongly to the reason.
 var known = map[string]string{
 	"B62 lists the containers before each container": "reported as advice",
 	"B68 gateway: rewrites numbers as floats":        "reported as advice",

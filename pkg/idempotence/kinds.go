@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 )
 
-// named sets a custom resource's name and scope from the rules.
+// named sets a custom resource's plural name and scope from the rules.
 func (s Subject) named(k *objects.Kind) *objects.Kind {
 	if k.GoType == nil {
 		s.pluralize(k)

@@ -11,7 +11,7 @@ type Law string
 const (
 	// L1: F(F(x)) = F(x), the second patch is empty, and F(x) is valid.
 	L1 Law = "L1"
-	// L2: if x is allowed, F(x) is; no panic and no server error for any valid x.
+	// L2: if the webhook allows x, it also allows F(x). No valid x causes a panic or a server error.
 	L2 Law = "L2"
 	// L3: the same request gives the same object, on every instance and after any other requests.
 	L3 Law = "L3"

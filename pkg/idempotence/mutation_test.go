@@ -86,7 +86,7 @@ func TestEveryFamilyIsNeeded(t *testing.T) {
 	}
 }
 
-// evades checks that the harness finds a pattern, and misses it with some options.
+// evades checks that the harness finds a pattern, but misses it with the given options or without the unused families.
 func evades(t *testing.T, name string, o Options, unused ...explore.Family) {
 	t.Helper()
 	c := pattern(t, name)

@@ -27,9 +27,10 @@ import (
 type Options struct {
 	// APIServer connects to a real API server. Between two calls, objects go through it as dry-run
 	// requests: its own defaults, admission plugins and validation apply instead of a model of them.
-	// Each new object costs one request of some milliseconds, so a run may need fewer Objects. The
-	// harness still calls the webhook itself, so the API server need not reach it. The definitions in
-	// CRDs are installed during the run. [chain.Connect] documents what it needs and what it leaves behind.
+	// Each new object costs one request of some milliseconds, so consider a lower number of
+	// Objects. The harness still calls the webhook itself, so the API server need not reach it. The
+	// definitions in CRDs are installed during the run. [chain.Connect] documents what the connection
+	// needs and what it leaves behind.
 	APIServer *rest.Config
 	// AllowInconclusive lists the laws that may stay inconclusive, with a reason. Without it, [Check]
 	// fails if the webhook changes too few objects or if too few cases of a law can be decided. A
@@ -40,7 +41,8 @@ type Options struct {
 	Budget time.Duration
 	// CRDs define the custom resources that the webhook handles. Objects are generated from their
 	// schemas, and the API server's own code prunes, defaults and validates them. Without a
-	// definition, a custom resource needs one of the Samples, and every edit of it is legal.
+	// definition, a custom resource needs one of the Samples, and the harness assumes that the API
+	// server accepts every edit of it.
 	CRDs []*apiextensionsv1.CustomResourceDefinition
 	// Exceptions declare changes that the webhook makes on purpose.
 	Exceptions []Exception
@@ -50,10 +52,10 @@ type Options struct {
 	Namespaces []*corev1.Namespace
 	// Objects is the number of objects to generate. Zero means [DefaultObjects]. With a negative
 	// number, the run continues until its Budget or its context ends. Several kinds share the
-	// number, but each gets at least six objects, or all of them if fewer are asked for.
+	// number, but each gets at least six objects, or the full number if it is below six.
 	Objects int
-	// Observe returns the state that the webhook writes outside of the object. It must not change
-	// during a dry run. Values are compared as JSON.
+	// Observe returns the state that the webhook writes outside of the object. A dry run must not
+	// change this state. Values are compared as JSON.
 	Observe func() any
 	// Progress is called before each check, in the goroutine of the run.
 	Progress func(Step)
@@ -73,10 +75,11 @@ type Options struct {
 	// until its file is removed. Empty means [DefaultStore] in [Check], and [NoStore] in [Run].
 	Store string
 	// TimeGaps makes [Check] repeat requests after these durations, such as [DefaultTimeGaps], to find
-	// webhooks that write a date. The time passes at once, on the clock of testing/synctest. The
-	// webhook must run in this process, and the test must be a *testing.T outside of a bubble.
+	// webhooks that write a date. The harness waits on the fake clock of testing/synctest, so the
+	// gaps take no real time. The webhook must run in this process, and the test must be a
+	// *testing.T outside of a bubble.
 	// newHandler must not start goroutines that never end, nor share channels, timers or
-	// connections between instances. It cannot be combined with APIServer.
+	// connections between instances. TimeGaps cannot be combined with APIServer.
 	TimeGaps []time.Duration
 	// Without lists laws that are not checked.
 	Without []Law
@@ -111,7 +114,7 @@ const (
 	DefaultBudget = 5 * time.Minute
 	// DefaultStore is the folder in which [Check] stores failing cases.
 	DefaultStore = "testdata/idempotence"
-	// NoStore is the value of Options.Store with which failing cases are not stored.
+	// NoStore as the value of Options.Store means that failing cases are not stored.
 	NoStore = "-"
 )
 
@@ -256,7 +259,7 @@ func checkLaws(option string, laws []Law) error {
 	return nil
 }
 
-// allows returns the reason for which a law may be inconclusive.
+// allows returns the Reason of the Allowance for a law, and whether there is one.
 func (o *options) allows(law Law) (reason string, ok bool) {
 	for _, a := range o.allowed {
 		if len(a.Laws) == 0 || slices.Contains(a.Laws, law) {

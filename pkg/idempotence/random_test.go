@@ -43,8 +43,8 @@ func TestFindsRandomBugs(t *testing.T) {
 	})
 }
 
-// ensuring lists the slowest families of inputs. Without them, the harness still judges webhooks correctly that only
-// add missing parts.
+// ensuring lists the slowest families of inputs. The harness does not need them to judge webhooks that only add missing
+// parts.
 var ensuring = []explore.Family{explore.SingleSettings, explore.VariedSamples}
 
 // eachSeed runs a test for the seed of each case.

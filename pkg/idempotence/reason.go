@@ -20,8 +20,8 @@ type Reason struct {
 	File    string        `json:"file,omitempty"`
 	Path    string        `json:"path,omitempty"`   // field path of an exception
 	Names   []string      `json:"names,omitempty"`  // of laws, resources or selectors
-	Count   int           `json:"count,omitempty"`  // how many of Of
-	Of      int           `json:"of,omitempty"`     // total
+	Count   int           `json:"count,omitempty"`  // number of objects, cases or calls
+	Of      int           `json:"of,omitempty"`     // total number of objects, cases or calls
 	Denied  int           `json:"denied,omitempty"` // number of objects that the webhook denied
 	Limit   time.Duration `json:"limit,omitempty"`  // in nanoseconds
 	// Detail is the message of the webhook, the API server or the operating system.
@@ -132,7 +132,7 @@ func (r Reason) MarshalJSON() ([]byte, error) {
 	}{plain(r), cmp.Or(r.text, r.String())})
 }
 
-// Is reports whether the reason, or one of those behind it, has the code.
+// Is reports whether the reason, or one of the reasons that caused it, has the code.
 func (r Reason) Is(code ReasonCode) bool {
 	if r.Code == code {
 		return true
@@ -154,5 +154,5 @@ type Error struct {
 // Error returns the reason.
 func (e *Error) Error() string { return "cannot test the webhook: " + e.Reason.String() }
 
-// Unwrap returns the error behind the reason, or nil.
+// Unwrap returns the error that caused the failure, or nil.
 func (e *Error) Unwrap() error { return e.cause }

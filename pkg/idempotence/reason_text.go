@@ -38,8 +38,8 @@ var optionHints = Hints{
 	ReasonExceptionUnused:      "check the path, and whether the webhook still makes that change",
 }
 
-// Text returns the reason with its hint. The hint comes from hints, or is the one for the author of a Go test if hints
-// has no entry for the code.
+// Text returns the text of the reason with its hint. If hints has no entry for the code, Text uses the default hint,
+// which is for the author of a Go test.
 func (r Reason) Text(hints Hints) string {
 	words, ok := hints[r.Code]
 	if !ok {
@@ -48,7 +48,7 @@ func (r Reason) Text(hints Hints) string {
 	return r.statement(hints, words)
 }
 
-// because returns the texts of the reasons behind this one.
+// because returns the texts of the reasons in Because.
 func (r Reason) because(hints Hints) string {
 	texts := make([]string, len(r.Because))
 	for i, b := range r.Because {

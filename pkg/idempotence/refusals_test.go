@@ -32,8 +32,8 @@ func TestExceptionsForProblems(t *testing.T) {
 	}
 }
 
-// Exceptions cover a patch that changes nothing only if they cover each path that it names. With the Kubernetes
-// libraries before 0.34, controller-runtime sends such patches, because they encode an unset creationTimestamp as null.
+// Exceptions cover a no-op patch only if they cover each path in the patch. With the Kubernetes libraries before 0.34,
+// controller-runtime sends such patches, because the libraries encode an unset creationTimestamp as null.
 func TestExceptionsForPatchesThatChangeNothing(t *testing.T) {
 	respond := func(r *admissionv1.AdmissionRequest) []operation {
 		doc := decoded(r.Object.Raw)

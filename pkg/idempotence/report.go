@@ -73,7 +73,8 @@ type LawResult struct {
 	// Cases is the number of decided cases. A case decides nothing if the API server rejects the input,
 	// or if the webhook is not called or denies x.
 	Cases int `json:"cases"`
-	// Reason says why a law is inconclusive or does not apply, or how far a verdict reaches.
+	// Reason says why a law is inconclusive or does not apply, or what a passing verdict does not
+	// cover.
 	Reason *Reason `json:"reason,omitempty"`
 }
 
@@ -151,7 +152,7 @@ func (r *Report) OK() bool {
 // A Wording adapts the texts of a report to the program that shows it. The texts of the zero value are for authors of
 // Go tests.
 type Wording struct {
-	// Hints replace the hints of reasons for the author of a Go test.
+	// Hints replace the default hints, which are for the author of a Go test.
 	Hints Hints
 	// RunAgain returns the line that repeats the run.
 	RunAgain func(*Report) string

@@ -26,7 +26,7 @@ func TestFindingNamesTheWebhookThatNeverSettles(t *testing.T) {
 		says, difference string
 		calls            int
 	}{
-		{"the webhook alone", grows, marked, "the webhook changes the object in every call, but the webhook", "data", 2}, // one without calls,
+		{"the webhook alone", grows, marked, "the webhook changes the object in every call, but the webhook", "data", 2}, // the rival is simulated
 		{"the other alone", marked, grows, "the webhook \"rival.example.com\" changes the object in every call, but this one", "data", 4},
 		{"both", flips("a"), flips("b"), "change the object in turns forever", "data", 4},
 	} {

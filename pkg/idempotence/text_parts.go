@@ -148,7 +148,7 @@ func (p *printer) replays(r *Report) {
 	}
 }
 
-// A priority is a law that must be fixed before the following ones, and why.
+// A priority is a law to fix before the laws that follow it in the list, and the reason.
 type priority struct {
 	law  Law
 	mode FailureMode // empty means any

@@ -77,10 +77,10 @@ func (r *run) verdicts() *verdicts {
 	return &verdicts{tally: &r.Tally, impure: r.Impure, opts: &r.opts, updates: r.Handles(admissionv1.Update), dryRuns: r.TakesDryRuns(), ended: r.Over()}
 }
 
-// needed returns enough, or the number of objects if that is lower.
+// needed returns the constant enough, or the number of objects if that is lower.
 func (d *verdicts) needed() int { return min(enough, max(1, d.opts.objects)) }
 
-// verdict returns the verdict on a law, and a reason if it neither passes nor fails.
+// verdict returns the verdict on a law and the reason for it, which may be nil.
 func (d *verdicts) verdict(law Law) (Verdict, *Reason) {
 	switch reason := d.exempt(law); {
 	case d.tally.Broken[laws.Law(law)] && law == L3:
