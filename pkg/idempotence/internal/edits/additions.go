@@ -48,8 +48,8 @@ func Additions(random *rand.Rand, doc any, custom bool) (edits []Edit) {
 	return append(edits, Edit{What: Insert, Path: Finalizers, Value: "rival.example.com/added"})
 }
 
-// LegalDuplicates returns edits that add elements which share most fields with another one and are still legal, such as
-// two ports with the same number and different protocols.
+// LegalDuplicates returns edits that add nearly equal elements which the API server accepts, such as two ports with the
+// same number and different protocols.
 func LegalDuplicates(doc any) (edits []Edit) {
 	if fields, _ := doc.(map[string]any); fields["kind"] == "Service" && fields["apiVersion"] == "v1" {
 		port := func(protocol string) any {

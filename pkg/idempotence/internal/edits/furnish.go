@@ -6,7 +6,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// Furnish adds all kinds of fields that webhooks read to a document and to the Pods in it.
+// Furnish extends a document and the Pods in it with all kinds of fields that webhooks read.
 func Furnish(doc any) any {
 	for _, m := range []struct{ of, key, value string }{
 		{"labels", "app.kubernetes.io/component", "Checkout-Service.With_a-Name-as-Long-as-the-API-Server-Allows-6"},

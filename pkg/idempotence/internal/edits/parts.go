@@ -15,8 +15,8 @@ import (
 // mostParts is the maximum number of parts of one result that become edits.
 const mostParts = 16
 
-// PartialResults returns edits that put parts of the result into the object x. With parts set, they put the parts
-// themselves, alone and together. With alike set, they also put elements that resemble a part.
+// PartialResults returns edits that put parts of the result into the object x. If parts is set, the edits put the parts
+// themselves, alone and together. If alike is set, further edits put elements that resemble a part.
 func PartialResults(x any, changes []tree.Change, parts, alike bool) [][]Edit {
 	var all []Edit
 	for _, c := range changes {
@@ -42,7 +42,7 @@ func PartialResults(x any, changes []tree.Change, parts, alike bool) [][]Edit {
 	return out
 }
 
-// mostPartial is the number of edits at which PartialResults stops to add elements that resemble a part.
+// mostPartial is the number of edits at which PartialResults stops adding elements that resemble a part.
 const mostPartial = 64
 
 // Single splits additions of whole lists and maps into additions of single values.
@@ -157,8 +157,8 @@ func mountEdits(x any, volumes tree.Path, name string) (edits []Edit) {
 // mostImages is the maximum number of images that ByOthers always changes.
 const mostImages = 2
 
-// ByOthers returns edits of a result, as other parties may make them. They change or remove parts of the webhook and of
-// the user.
+// ByOthers returns edits of a result that other parties may make. The edits change or remove parts of the webhook and
+// of the user.
 func ByOthers(random *rand.Rand, result any, changes []tree.Change) (out [][]Edit) {
 	for i, c := range changes {
 		if i == mostParts {

@@ -83,7 +83,7 @@ func NewSettings(doc any) (list [][]Edit) {
 	return list
 }
 
-// setting returns edits that put those members that are missing at a path.
+// setting returns edits that add the missing members of a setting to the object at a path.
 func setting(doc any, at tree.Path, members Fields) (edits []Edit) {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		path := at.Member(name)

@@ -41,7 +41,7 @@ func (c *Choices) Uint64() uint64 {
 	return n | b<<whole | b | uint64(c.Next())<<fraction
 }
 
-// shape returns the index at which [Inputs.object] generates an object of the chosen kind: an unchanged sample, an
+// shape returns the index at which [Inputs.object] generates the chosen type of object: an unchanged sample, an
 // object with every kind of field, or a random one.
 func (in *Inputs) shape(choice int) (i int) {
 	n := max(len(in.samples), 1)

@@ -204,17 +204,17 @@ func (r *Run) partialResults(x *objects.Object, changes []tree.Change) [][]edits
 	return edits.PartialResults(x.Doc, changes, r.uses(PartialResults), r.uses(SimilarParts))
 }
 
-// additions returns the edits with which other parties may add to an object of the kind.
+// additions returns edits that add values to an object of the kind, as other parties may do.
 func (r *Run) additions(random *rand.Rand, doc any) []edits.Edit {
 	all := edits.Additions(random, doc, r.Kind.GoType == nil)
 	if r.Kind.Custom != nil || r.Kind.GoType != nil && len(edits.ContainerLists(doc)) == 0 {
-		own := rand.New(rand.NewPCG(uint64(r.Seed), uint64(tree.Size(doc)))) // these numbers do not change the later objects
+		own := rand.New(rand.NewPCG(uint64(r.Seed), uint64(tree.Size(doc)))) // keeps later objects the same
 		all = append(all, edits.MadeAdditions(own, r.inputs.made, doc)...)
 	}
 	return all
 }
 
-// legal returns those edits that the API server accepts, together with the legal edits before them.
+// legal returns the edits that the API server accepts. It tries each edit together with the legal edits before it.
 func (r *Run) legal(x *objects.Object, edits []edits.Edit) (legal []edits.Edit) {
 	for _, e := range edits {
 		if _, ok := r.Edited(x, append(slices.Clone(legal), e)); ok {

@@ -39,7 +39,7 @@ func (r *Run) tryAfterCreation(random *rand.Rand, i int, x, result *objects.Obje
 		return
 	}
 	changes := false
-	for _, old := range []*objects.Object{result, x} { // the created object, and one older than the webhook
+	for _, old := range []*objects.Object{result, x} { // the created object, and an object older than the webhook
 		changes = r.tryUpdate(random, r.Kind.AsSent(old.Doc, true)) || changes
 	}
 	if changes && tree.Equal(x.Doc, result.Doc) {
