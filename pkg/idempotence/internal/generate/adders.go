@@ -22,7 +22,7 @@ var metaType = reflect.TypeFor[metav1.ObjectMeta]()
 type adder func(b *build, m object) (name string, value any, ok bool)
 
 // adders has an adder for each member of a built-in type that another party may add to. Kinds with containers have
-// none: package edits has additions to these.
+// no adders here, because package edits generates the additions to them.
 var adders = map[memberOf]adder{
 	{metaType, "labels"}:          entryOf("labels"),
 	{metaType, "annotations"}:     entryOf("annotations"),

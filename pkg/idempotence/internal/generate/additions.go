@@ -131,8 +131,7 @@ func (w *walker) member(p *place, v any) {
 	}
 }
 
-// elements visits the elements of a list. It visits elements with equal keys by their index, so that their paths
-// differ.
+// elements visits the elements of a list. It numbers elements with equal keys, so that their paths differ.
 func (w *walker) elements(p *place, list []any) {
 	if p.node.elem == nil || p.node.elem.sort != objectSort {
 		return
@@ -165,7 +164,7 @@ func (w *walker) offers(p *place, v any) bool {
 	return !isBuiltIn(p.typ) && (p.node.sort == mapSort || p.node.sort == listSort)
 }
 
-// make returns an addition to the place that the schema allows.
+// make returns an addition that the schema allows at the place.
 func (p *place) make(f *filler) (Addition, bool) {
 	a := Addition{At: p.path}
 	if add, ok := adders[memberOf{p.typ, p.name}]; ok {

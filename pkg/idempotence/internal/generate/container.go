@@ -106,7 +106,8 @@ func sidecars(s *scope) bool {
 	return true
 }
 
-// ephemeralContainers adds an ephemeral container. Only running Pods have these, so both objects of an update have it.
+// ephemeralContainers adds an ephemeral container. Only running Pods have these, so the old and the new object of an
+// update both have it.
 func ephemeralContainers(s *scope) bool {
 	if !s.Update || s.rules.template {
 		return false

@@ -27,7 +27,7 @@ const (
 // A filler fills a custom resource by its schema.
 type filler struct {
 	*build
-	filling float64 // probability of an optional member at the top of a custom resource
+	filling float64 // probability of an optional top-level member of a custom resource
 	full    bool    // add every member that is allowed
 	turn    int     // in a full object, the index of the value that each enum gets
 	made    int     // number of optional members added
@@ -162,7 +162,8 @@ func (f *filler) fillList(n *node, depth int) (any, bool) {
 	return list, int64(len(list)) >= low
 }
 
-// holds reports whether the list already has an equal element, so that it must not get this one.
+// holds reports whether the schema forbids this element in the list, because the list already has an element with the
+// same identity.
 func (n *node) holds(list []any, element any) bool {
 	if n.collection != Set && n.collection != Keyed && !n.limits.unique() {
 		return false

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// mostFilling is the highest probability of the members at the top of a custom resource, such as spec. Without them
-	// it is nearly empty.
+	// mostFilling is the highest probability of each top-level member of a custom resource, such as spec. Without these
+	// members, the resource is nearly empty.
 	mostFilling = 0.9
 	// mostOptional bounds the optional members of a full object.
 	mostOptional = 300

@@ -135,7 +135,7 @@ func TestSamplesKeepWhatTheyHave(t *testing.T) {
 				t.Fatalf("%s, seed %d: the sample changed", typ, seed)
 			}
 			for _, c := range tree.Changes(sample, o) {
-				// A null value may be replaced. An element without keys that got more members counts as another
+				// A null value may be replaced. If an element without keys gets more members, it counts as another
 				// element.
 				if c.Kind != tree.Added && c.Old != nil {
 					t.Fatalf("%s, seed %d: %s %s: %s → %s", typ, seed, c.Kind, c.Path, tree.Encode(c.Old), tree.Encode(c.New))

@@ -80,7 +80,7 @@ func (c typeCompiler) fields(n *node, s *shape.Shape) {
 	slices.SortFunc(n.fields, func(a, b member) int { return strings.Compare(a.name, b.name) })
 }
 
-// list compiles a list. The tags of its field have the keys of the elements.
+// list compiles a list. The tags of its field declare the keys of the elements.
 func (c typeCompiler) list(s *shape.Shape, f *shape.Field, n *node) *node {
 	twin := *n
 	tag := s.Type.FieldByIndex(f.Index).Tag

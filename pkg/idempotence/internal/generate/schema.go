@@ -21,8 +21,8 @@ type Schema struct {
 
 	root *node
 	kind *kind // the rules of a built-in type; nil if the package has none
-	// check returns the validation errors of the API server for a custom resource. It is nil for a Go type, whose
-	// objects are not filled, because its tags do not say which values are valid.
+	// check returns the validation errors of the API server for a custom resource. It is nil for a Go type: its
+	// objects are not filled, because struct tags do not say which values are valid.
 	check func(obj object) field.ErrorList
 }
 
