@@ -9,7 +9,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
 )
 
-// A Case is an input of a law. It has everything that is needed to check it again.
+// A Case is an input of a law. It has everything that is needed to check the law on this input again.
 type Case struct {
 	Law       Law
 	Kind      schema.GroupVersionKind // of Object
@@ -17,7 +17,7 @@ type Case struct {
 	Object    any          // x, the object of the request
 	Old       any          // the stored object that the request replaces with x, or nil
 	Before    []any        // objects that the webhook handles before x (L3)
-	Edits     []edits.Edit // parts of x (L5), or edits by another party between two calls (L4a, L4b)
+	Edits     []edits.Edit // of x before the first call (L5, L9), or by another party between two calls (L4a, L4b)
 	Rival     string       // name of the other webhook (L11, L12)
 	Variant   Variant
 }

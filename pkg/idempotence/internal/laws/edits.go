@@ -73,8 +73,9 @@ func (l afterEdits) deniedLater(c *Case, x *objects.Object, first, second *sessi
 	return l.Finding(c, DeniedLater, "the webhook denies an edit by another party after the first call, but allows it before: "+second.Message, first, second)
 }
 
-// accumulates returns a finding if the object has more containers and volumes than if the same edit comes before the
-// first call. An edit of the webhook's own parts cannot come before it. Then the result of the first call is compared.
+// accumulates returns a finding if the object has more containers and volumes than it would have if the edits came
+// before the first call. Edits of the webhook's own parts cannot come before that call. For them, accumulates compares
+// the object with the result of the first call.
 func (l afterEdits) accumulates(c *Case, x *objects.Object, first, second *session.Outcome) *Finding {
 	fresh := first
 	if early, ok := l.Edited(x, c.Edits); ok {

@@ -5,7 +5,7 @@ package laws
 // A Mode is a way in which a law fails.
 type Mode string
 
-// The modes. Each has a constant of package idempotence with the same value, which explains it.
+// The modes. The comments on the constants of package idempotence with the same values explain them.
 const (
 	Grows              Mode = "grows"
 	Changes            Mode = "changes"

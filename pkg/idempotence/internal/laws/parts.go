@@ -84,8 +84,8 @@ func (l partsThere) leftOut(law Law, x *objects.Object, plain, out *session.Outc
 	return tree.Change{}, false
 }
 
-// mayBeInput reports whether the case puts a value that differs from the webhook's. The user may then want something
-// else.
+// mayBeInput reports whether an edit of the case sets a value that differs from the webhook's. The user may then want
+// something else.
 func (l partsThere) mayBeInput(c *Case, plain *session.Outcome) bool {
 	return slices.ContainsFunc(c.Edits, func(e edits.Edit) bool {
 		at := e.Path
@@ -118,8 +118,8 @@ func structOf(p tree.Path) tree.Path {
 	return nil
 }
 
-// notesWhatItDid reports whether the webhook leaves out annotations only because the user has set fields that it fills
-// in otherwise. The annotation may list the fields that it filled in.
+// notesWhatItDid reports whether the webhook leaves out an annotation only because the user has set fields that the
+// webhook would otherwise fill in. Such an annotation may list the fields that the webhook filled in.
 func (l partsThere) notesWhatItDid(c *Case, x *objects.Object, plain *session.Outcome) bool {
 	var elements []edits.Edit
 	for _, e := range c.Edits {

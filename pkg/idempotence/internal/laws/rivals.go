@@ -17,7 +17,7 @@ type Rival struct {
 	name    string
 	unaware bool               // simulated: it does not know the tested webhook
 	of      []*session.Webhook // the webhooks that it is a rival of, or nil for all
-	// start returns the rival's call, with a fresh instance.
+	// start creates a fresh instance of the rival and returns a function that calls it.
 	start func(t *Trial) func(*objects.Object) *session.Outcome
 }
 

@@ -17,7 +17,8 @@ import (
 // value that the webhook sets in the first of several elements.
 //
 // To decide that, setOnce reverts every value that the webhook wrote where the results differ, and calls the webhook
-// again (settle). The values are set once if that gives the other result. A removed value cannot be reverted.
+// again (settle). If the webhook then gives the other result, the values are set once. A removed value cannot be
+// reverted.
 func (t *Trial) setOnce(law Law, x, first, late, fresh *objects.Object, front bool, settle func(*objects.Object) *objects.Object) bool {
 	differences := slices.DeleteFunc(t.content(law, late, fresh), func(d tree.Change) bool { return isKeptNote(first, late, d) })
 	if len(differences) == 0 {

@@ -39,7 +39,7 @@ func (l settles) check(c *Case) *Finding {
 	return l.Finding(c, NeverSettles, who+": "+summary(changes), shown...)
 }
 
-// lastMove returns the last turn that changes the object, and its changes. The history does not settle.
+// lastMove returns the last turn that changes the object, and its changes. history must be one that does not settle.
 func (l settles) lastMove(law Law, history []*session.Outcome) (i int, changes []tree.Change) {
 	for i = len(history) - 1; i > 2; i-- {
 		if changes = l.differences(law, history[i-1].After, history[i].After); len(changes) > 0 {
