@@ -66,7 +66,8 @@ func (n *Namespaces) satisfy(selector labels.Selector) {
 	}
 }
 
-// invented returns a name for a namespace that is not given. If a selector requires a certain name, it is that name.
+// invented returns a name for a namespace that is not given. If a selector requires a certain name, invented returns
+// that name.
 func (n *Namespaces) invented() string {
 	if name := n.wanted[corev1.LabelMetadataName]; name != "" && name != "true" {
 		return name

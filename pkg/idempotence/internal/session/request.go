@@ -107,8 +107,8 @@ func (s *Session) callIfSelected(w *Webhook, instance Caller, q Query) *turn {
 	return &turn{s.Ask(w, instance, q), true}
 }
 
-// Ask calls the webhook as the API server does, checks the response with the API server's own code
-// (request.VerifyAdmissionResponse), applies the patch as it does, and decodes and defaults the result.
+// Ask calls the webhook and uses its response as the API server does. It checks the response with the API server's own
+// code (request.VerifyAdmissionResponse), applies the patch, and decodes and defaults the result.
 func (s *Session) Ask(w *Webhook, instance Caller, q Query) *Answer {
 	*s.calls++
 	a := &Answer{}

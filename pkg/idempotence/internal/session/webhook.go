@@ -95,7 +95,7 @@ func (w *Webhook) Handles(k *objects.Kind, operation admissionv1.Operation) bool
 	return false
 }
 
-// objectSelector parses a label selector. A nil selector matches everything, as by the API server's defaults.
+// objectSelector parses a label selector. A nil selector matches everything, which is the API server's default.
 func objectSelector(s *metav1.LabelSelector) (labels.Selector, error) {
 	if s == nil {
 		return labels.Everything(), nil

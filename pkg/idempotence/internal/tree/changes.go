@@ -26,8 +26,8 @@ type Change struct {
 	Old, New any
 }
 
-// Changes returns the changes from x to y, ordered by the members' names and by y's elements. A value that only one of
-// them has is one change.
+// Changes returns the changes from x to y, ordered by the members' names and by y's elements. A value that exists
+// only in x or only in y is one change.
 func Changes(x, y any) []Change {
 	var d differ
 	d.value(nil, x, y)

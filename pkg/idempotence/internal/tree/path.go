@@ -109,7 +109,7 @@ func indexOf(list []any, s Step, at Path) int {
 }
 
 // At returns the path of a JSON pointer (RFC 6901) in a document. Where the document has no value, a token becomes a
-// member, also if it is meant as an index.
+// member, even if it is meant as an index.
 func At(doc any, pointer string) Path {
 	var p Path
 	for _, token := range strings.Split(pointer, "/")[1:] {
