@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package access tells hooks what a user may do. Some of Kubernetes' admission controllers allow a request only if its user
-// may do something else as well: OwnerReferencesPermissionEnforcement, for example, asks for the permission to update the
-// finalizers of an owner.
+// Package access tells hooks what a user may do. Some of Kubernetes' admission controllers allow a request only if its
+// user may do something else as well: OwnerReferencesPermissionEnforcement, for example, asks for the permission to
+// update the finalizers of an owner.
 //
-// An [Authorizer] sends SubjectAccessReviews with everything that the API server knows of the user, and keeps the
+// An [Authorizer] sends SubjectAccessReviews with everything that the API server knows about the user, and keeps the
 // answers as long as the API server's webhook authorizer does.
 package access
 
@@ -43,8 +43,8 @@ type Options struct {
 	Size int
 	// Timeout limits one review. Zero means 10 s, negative no limit. A call waits no longer than its own context allows.
 	Timeout time.Duration
-	// MaxReviews is the largest number of reviews at a time. Zero means 10, negative no limit. Others wait. The client may
-	// have a limit of its own: set rest.Config.QPS, whose default is 5 requests a second.
+	// MaxReviews is the largest number of reviews at a time. Zero means 10, negative no limit. Further reviews wait.
+	// The client may have a limit of its own: set rest.Config.QPS, whose default is 5 requests a second.
 	MaxReviews int
 }
 
@@ -58,19 +58,21 @@ type Authorizer struct {
 
 // An Answer is the result of a review.
 type Answer struct {
-	// Allowed reports whether the user may do it.
+	// Allowed reports whether the user has the permission.
 	Allowed bool
-	// Denied reports that an authorizer forbids it. If both are false, no authorizer allows it.
+	// Denied reports that an authorizer denies the permission. If Allowed and Denied are both false, no authorizer had
+	// an opinion.
 	Denied bool
 	// Reason is the API server's reason, which may be empty. It is meant for logs: it can name roles and bindings.
 	Reason string
 	// EvaluationError is not empty if an authorizer failed, such as a webhook that did not answer. If Allowed is false
-	// then, treat the answer as a failure unless you know better. Such an answer is not kept.
+	// as well, treat the answer as a failure, not as a denial. Such an answer is not kept.
 	EvaluationError string
 }
 
-// maxKeptBytes is the size of the largest user and question whose answer is kept. It is larger than that of the API server's
-// webhook authorizer (shouldCache), which does not count the user: a user can have hundreds of groups.
+// maxKeptBytes limits which answers are kept: the JSON of the review's spec must be smaller. The limit is higher than
+// that of the API server's webhook authorizer (shouldCache), because the spec includes the user, who can have hundreds
+// of groups.
 const maxKeptBytes = 64 << 10
 
 // New returns an authorizer. It returns an error if Client is nil.
@@ -89,9 +91,9 @@ func New(o Options) (*Authorizer, error) {
 	return a, nil
 }
 
-// May answers whether a user may do something with a resource. The user is that of a request, req.UserInfo. The error has
-// no API status, so a hook that returns it fails instead of denying the request. It wraps the error of ctx if that
-// ended first. With [Options.Namespace], a question about another namespace is an error.
+// May answers whether a user may do something with a resource. The user is that of a request, req.UserInfo. The error
+// has no API status, so a hook that returns it fails instead of denying the request. If ctx ended first, the error
+// wraps that of ctx. With [Options.Namespace], a question about another namespace is an error.
 func (a *Authorizer) May(ctx context.Context, user authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (Answer, error) {
 	if local := a.options.Namespace; local != "" && what.Namespace != local {
 		return Answer{}, fmt.Errorf("access: the authorizer answers only for namespace %s, not for %q", local, what.Namespace)
@@ -99,8 +101,8 @@ func (a *Authorizer) May(ctx context.Context, user authenticationv1.UserInfo, wh
 	return a.answer(ctx, user, authorizationv1.SubjectAccessReviewSpec{ResourceAttributes: &what})
 }
 
-// MayRequest answers whether a user may send a request to a path that is no resource, such as "get" of "/metrics". The errors
-// are those of [Authorizer.May]. It is an error with [Options.Namespace].
+// MayRequest answers whether a user may send a request to a non-resource path, such as "get" of "/metrics". Its errors
+// are those of [Authorizer.May]. With [Options.Namespace], it always returns an error.
 func (a *Authorizer) MayRequest(ctx context.Context, user authenticationv1.UserInfo, what authorizationv1.NonResourceAttributes) (Answer, error) {
 	if local := a.options.Namespace; local != "" {
 		return Answer{}, fmt.Errorf("access: the authorizer answers only for namespace %s, not for the path %s", local, what.Path)
@@ -142,8 +144,8 @@ func (a *Authorizer) answer(ctx context.Context, user authenticationv1.UserInfo,
 	}
 }
 
-// review asks the API server. Calls with the same question share a review, so it does not end with the context of one of
-// them.
+// review asks the API server. Calls with the same question share a review, so the end of one call's context does not
+// end the review.
 func (a *Authorizer) review(ctx context.Context, key string, spec authorizationv1.SubjectAccessReviewSpec) (answer Answer, err error) {
 	defer func() {
 		if p := recover(); p != nil { // a panic here would end the program
@@ -194,12 +196,12 @@ func (a *Authorizer) send(ctx context.Context, spec authorizationv1.SubjectAcces
 	return answered.Status, nil
 }
 
-// Rule returns the permission of an Authorizer without [Options.Namespace], to create SubjectAccessReviews. Pass it to
-// Deps.Needs of package program.
+// Rule returns the permission that an Authorizer without [Options.Namespace] needs: to create SubjectAccessReviews.
+// Pass it to Deps.Needs of package program.
 func Rule() rbacv1.PolicyRule { return rule("subjectaccessreviews") }
 
-// LocalRule returns the permission of an Authorizer with [Options.Namespace]. Pass it to Deps.NeedsIn of package
-// program.
+// LocalRule returns the permission that an Authorizer with [Options.Namespace] needs: to create
+// LocalSubjectAccessReviews. Pass it to Deps.NeedsIn of package program.
 func LocalRule() rbacv1.PolicyRule { return rule("localsubjectaccessreviews") }
 
 func rule(resource string) rbacv1.PolicyRule {

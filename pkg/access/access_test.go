@@ -87,7 +87,7 @@ var (
 	updatePods = authorizationv1.ResourceAttributes{Namespace: "shop", Verb: "update", Resource: "pods", Subresource: "finalizers", Name: "web"}
 )
 
-// TestReviewsHoldTheWholeUser checks that an authorizer that looks at the uid or at extra gets them.
+// TestReviewsHoldTheWholeUser checks that a review contains the user's uid and extra, which some authorizers need.
 func TestReviewsHoldTheWholeUser(t *testing.T) {
 	for name, options := range map[string]access.Options{"cluster": {}, "one namespace": {Namespace: "shop"}} {
 		t.Run(name, func(t *testing.T) {
@@ -176,7 +176,8 @@ func TestAnswersAreKept(t *testing.T) {
 	}
 }
 
-// TestAnswersAreForOneQuestion checks that no part of the user or of the question is left out of the key.
+// TestAnswersAreForOneQuestion checks that the key under which an answer is kept contains every part of the user and
+// the question.
 func TestAnswersAreForOneQuestion(t *testing.T) {
 	s := &server{answer: always(authorizationv1.SubjectAccessReviewStatus{Allowed: true})}
 	a := authorizer(t, s, access.Options{})
@@ -284,7 +285,8 @@ func TestConcurrentQuestionsShareAReview(t *testing.T) {
 	})
 }
 
-// TestFailures checks that no failure is an answer, is kept, or has an API status, which would make a denial of it.
+// TestFailures checks that a failure gives no answer, is not kept, and has no API status, which would turn it into a
+// denial.
 func TestFailures(t *testing.T) {
 	for name, answer := range map[string]func(context.Context) (authorizationv1.SubjectAccessReviewStatus, error){
 		"forbidden": func(context.Context) (authorizationv1.SubjectAccessReviewStatus, error) {
@@ -325,7 +327,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// A hook that lets only those change a ConfigMap who may also update the Secrets of its namespace.
+// A hook that lets a user change a ConfigMap only if the user may also update the Secrets of its namespace.
 func Example() {
 	check := func(ctx context.Context, authorizer *access.Authorizer, user authenticationv1.UserInfo) error {
 		answer, err := authorizer.May(ctx, user, authorizationv1.ResourceAttributes{Namespace: "shop", Verb: "update", Resource: "secrets"})

@@ -19,8 +19,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/access"
 )
 
-// TestAnswersAreThoseOfTheAPIServer compares the answers with what the API server's RBAC authorizer tells the user itself, who is
-// impersonated.
+// TestAnswersAreThoseOfTheAPIServer compares the answers with those that the API server gives when the test
+// impersonates the user.
 func TestAnswersAreThoseOfTheAPIServer(t *testing.T) {
 	server := apiservertest.Start(t, nil)
 	admin, err := kubernetes.NewForConfig(server.Config)
@@ -73,7 +73,7 @@ func TestAnswersAreThoseOfTheAPIServer(t *testing.T) {
 	allowed := 0
 	for i := range 300 {
 		info := authenticationv1.UserInfo{Username: pick("ada", "ben", "eve", "system:serviceaccount:shop:robot"), UID: pick("", "u-1")}
-		info.Groups = []string{pick("dev", "ops"), "system:authenticated"} // every user of a request has the second group
+		info.Groups = []string{pick("dev", "ops"), "system:authenticated"} // the API server adds the second group to every user
 		if random.IntN(3) == 0 {
 			info.Extra = map[string]authenticationv1.ExtraValue{"scopes": {"a", "b"}}
 		}
@@ -117,7 +117,7 @@ func TestAnswersAreThoseOfTheAPIServer(t *testing.T) {
 	}
 }
 
-// asUser asks the API server as the user.
+// asUser impersonates the user and asks the API server what the user may do.
 func asUser(t *testing.T, config *rest.Config, info authenticationv1.UserInfo, spec authorizationv1.SelfSubjectAccessReviewSpec) bool {
 	t.Helper()
 	config = rest.CopyConfig(config)

@@ -2,10 +2,11 @@
 
 // Package reads lets hooks read objects as the API server's own admission controllers do: from an informer's cache, and
 // with one live GET where the cache has no such object. An object that was created a moment ago may not be in the cache
-// yet, so a hook that trusts the cache alone denies or fails requests that are right.
+// yet, so a hook that trusts the cache alone denies or fails requests that should be admitted.
 //
-// A [Reader] limits what misses can cost: concurrent misses of one object share a request, and the number of requests
-// at a time is bounded. The client may have a limit of its own: set rest.Config.QPS, whose default is 5 requests a second.
+// A [Reader] limits what misses can cost: concurrent misses of one object share a request, and the number of concurrent
+// requests is limited. The client may have a limit of its own: set rest.Config.QPS, whose default is 5 requests a
+// second.
 package reads
 
 import (
@@ -24,8 +25,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 )
 
-// ErrNotFound is in the error of [Reader.Get] if the object does not exist. It has no API status: a hook that returns
-// it fails, and the failurePolicy decides. To deny the request instead, return webhook.Deny.
+// ErrNotFound is the error that [Reader.Get] wraps if the object does not exist. It has no API status: if a hook
+// returns it, the call fails and the failurePolicy decides. To deny the request instead, return webhook.Deny.
 var ErrNotFound = errors.New("does not exist")
 
 // Options configure a [Reader] of objects of type T, a pointer such as *corev1.Namespace.
@@ -38,12 +39,14 @@ type Options[T any] struct {
 	// Live gets an object from the API server. It is required. It needs the permission get: see [Rule].
 	Live func(ctx context.Context, namespace, name string) (T, error)
 	// NotFoundFor is how long a Reader remembers that an object does not exist, from the start of the request. Zero and
-	// negative mean not at all: an object that is created meanwhile would seem to be missing.
+	// negative mean not at all. While a Reader remembers it, Get does not find the object, even if it has been created
+	// since.
 	NotFoundFor time.Duration
-	// Timeout limits one live request. Zero means 10 s, negative no limit. A call waits no longer than its
-	// own context allows. The request goes on for other calls that wait for it.
+	// Timeout limits one live request. Zero means 10 s, negative no limit. A call waits no longer than its own context
+	// allows. The request continues for other calls that wait for it.
 	Timeout time.Duration
-	// MaxLive is the largest number of live requests at a time. Zero means 10, negative no limit. Others wait.
+	// MaxLive is the largest number of live requests at a time. Zero means 10, negative no limit. Further requests
+	// wait.
 	MaxLive int
 	// Metrics registers the counter admitkit_reads_total with the labels resource and source. Nil means no
 	// metrics. Several Readers can share a registerer.
@@ -53,8 +56,8 @@ type Options[T any] struct {
 // The values of the label source: where the answer of a read came from.
 const (
 	fromCache  = "cache"
-	fromLive   = "live"   // a request of its own, or one that it shared
-	fromMemory = "memory" // the object did not exist a moment ago
+	fromLive   = "live"   // a live request, perhaps one that several reads shared
+	fromMemory = "memory" // the object is remembered as missing
 	fromNone   = "failed"
 )
 
@@ -66,7 +69,7 @@ type Reader[T any] struct {
 	options  Options[T]
 	requests singleflight.Group
 	slots    *semaphore.Weighted
-	missing  *cache.LRUExpireCache // of keys
+	missing  *cache.LRUExpireCache // the keys of missing objects
 	reads    *prometheus.CounterVec
 }
 
@@ -119,9 +122,9 @@ func counter(on prometheus.Registerer) (*prometheus.CounterVec, error) {
 	return c, nil
 }
 
-// Get returns an object, which the caller must not change. It looks into the cache, and on a miss asks the API server
-// once. The error wraps [ErrNotFound] if there is no such object, or the error of ctx if that ended first. It never has
-// the API status of another error, because a hook that returned it would deny the request instead of failing.
+// Get returns an object, which the caller must not change. It looks in the cache, and on a miss asks the API server
+// once. The error wraps [ErrNotFound] if there is no such object, or the error of ctx if ctx ended first. The error
+// never has an API status, because a hook that returned an error with one would deny the request instead of failing.
 func (r *Reader[T]) Get(ctx context.Context, namespace, name string) (T, error) {
 	found, err := r.options.Cached(namespace, name)
 	switch {
@@ -176,7 +179,7 @@ func (r *Reader[T]) failure(namespace, name string, err error) error {
 }
 
 // live gets an object from the API server. Concurrent calls for one object share a request, which therefore does not
-// end with the context of the first.
+// end with the context of the first call.
 func (r *Reader[T]) live(ctx context.Context, namespace, name string) (found T, err error) {
 	answer := r.requests.DoChan(namespace+"\x00"+name, func() (result any, err error) {
 		defer func() {
@@ -213,7 +216,7 @@ func (r *Reader[T]) count(source string) {
 	r.reads.WithLabelValues(r.options.Resource, source).Inc()
 }
 
-// Rule returns the permissions of a Reader and its informer: get, list and watch. Pass it to Deps.Needs of
+// Rule returns the permissions that a Reader and its informer need: get, list and watch. Pass it to Deps.Needs of
 // package program, so that it becomes part of the RBAC manifest.
 func Rule(group string, resources ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: []string{"get", "list", "watch"}}

@@ -28,7 +28,8 @@ func namespace(name string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// A source is a cluster with one cached and one new Namespace.
+// A source replaces the cache and the API server. Namespace "cached" is in the cache. Unless answer is set, the API
+// server has only Namespace "new".
 type source struct {
 	lives   atomic.Int64
 	atOnce  atomic.Int64
@@ -77,7 +78,7 @@ func (s *source) reader(t *testing.T, change func(*reads.Options[*corev1.Namespa
 	return r
 }
 
-// counted returns the values of the metric by source.
+// counted returns the values of the counter admitkit_reads_total by source.
 func (s *source) counted(t *testing.T) map[string]float64 {
 	t.Helper()
 	families, err := s.metrics.Gather()
@@ -123,8 +124,9 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// TestMissingObjectsAreRemembered checks that a name which does not exist is asked for again, unless NotFoundFor is set,
-// and that an object which is created meanwhile is found after that time, also if the request was slow.
+// TestMissingObjectsAreRemembered checks that each read of a missing object makes a new request, unless NotFoundFor is
+// set. An object that is created later is found NotFoundFor after the start of the request, even if that request was
+// slow.
 func TestMissingObjectsAreRemembered(t *testing.T) {
 	for name, in := range map[string]struct {
 		keep  time.Duration
@@ -155,7 +157,7 @@ func TestMissingObjectsAreRemembered(t *testing.T) {
 	}
 }
 
-// TestEndedContextAsksNothing checks that a call that is over does not cause a request.
+// TestEndedContextAsksNothing checks that a read whose context has ended makes no request.
 func TestEndedContextAsksNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -180,7 +182,7 @@ func TestConcurrentMissesShareARequest(t *testing.T) {
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		results := make(chan error)
-		go func() { _, err := r.Get(short, "", "slow"); results <- err }() // the first, whose end must not end the request
+		go func() { _, err := r.Get(short, "", "slow"); results <- err }() // the first read; its end must not end the shared request
 		synctest.Wait()
 		for range 20 {
 			go func() { _, err := r.Get(t.Context(), "", "slow"); results <- err }()
@@ -228,8 +230,8 @@ func TestLiveRequestsAreBounded(t *testing.T) {
 	}
 }
 
-// TestRequestsThatHangEnd checks that a Live that ignores nothing but its context ends with Timeout, and
-// that the calls behind it get an error instead of waiting for ever.
+// TestRequestsThatHangEnd checks that a Live that waits until its context ends is stopped after Timeout, and that a
+// read that waits for a free slot gets an error instead of waiting forever.
 func TestRequestsThatHangEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{answer: func(ctx context.Context, _ string) (*corev1.Namespace, error) {
@@ -253,8 +255,8 @@ func TestRequestsThatHangEnd(t *testing.T) {
 	})
 }
 
-// TestErrorsHaveNoAPIStatus checks the errors that a handler may return as they are: a status in them would make
-// a denial out of a failure.
+// TestErrorsHaveNoAPIStatus checks the errors that a handler may return as they are: a status in them would turn a
+// failure into a denial.
 func TestErrorsHaveNoAPIStatus(t *testing.T) {
 	for name, cause := range map[string]error{
 		"forbidden":         apierrors.NewForbidden(namespaces, "a", errors.New("no rule")),
