@@ -67,8 +67,7 @@ var (
 	validating = admissionregistrationv1.ValidatingWebhook{Name: "v.example.com", Rules: everything}
 )
 
-// ask sends one review and returns the response. It fails the test on an HTTP error other than
-// wantCode.
+// ask sends one review and returns the response. It fails the test if the HTTP code is not wantCode.
 func ask(t *testing.T, hook http.Handler, operation, object, oldObject string, wantCode int) admissionv1.AdmissionResponse {
 	t.Helper()
 	body := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","kind":{"version":"v1","kind":"Pod"},` +

@@ -121,7 +121,7 @@ func convert(configuration any, old runtime.Object, kind string) error {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(content, old)
 }
 
-// setDefaults sets the fields of a webhook that v1beta1 would give another default.
+// setDefaults sets every unset field of a webhook to the default of v1, or to that of v1beta1 if v1 has none.
 func setDefaults(webhook map[string]any, mutating bool) {
 	setDefault(webhook, "failurePolicy", string(v1beta1.Fail))
 	setDefault(webhook, "matchPolicy", string(v1beta1.Equivalent))

@@ -31,10 +31,10 @@ import (
 // "pods" or "pods/eviction". The resource gets the group and version of kind. If these differ, as
 // for the scale of a Deployment, change Resource in the result.
 //
-// object and old are the new and the stored object: Go values, or JSON as a string, []byte or
-// json.RawMessage. Use nil, or a nil pointer, where the operation has none. Request adds a missing
-// apiVersion and kind. The request has a UID, the name and namespace of the object, and default
-// options. Change these, UserInfo and DryRun in the result.
+// object and old are the new and the stored object: Go values, or JSON as a string, []byte or json.RawMessage. Use nil,
+// or a nil pointer, where the operation has none. Request adds a missing apiVersion and kind. The request has a UID,
+// the name and namespace of the object, and default options. To use other values, or to set UserInfo or DryRun, change
+// the result.
 func Request(t testing.TB, op admissionv1.Operation, kind schema.GroupVersionKind, resource string, object, old any) *admissionv1.AdmissionRequest {
 	t.Helper()
 	name, sub, _ := strings.Cut(resource, "/")
@@ -74,7 +74,7 @@ func untyped(v any) any {
 
 var operations = []admissionv1.Operation{admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect}
 
-// checkDocuments fails for documents that the API server never sends.
+// checkDocuments fails the test if the API server never sends such documents for the operation.
 func checkDocuments(t testing.TB, op admissionv1.Operation, object, old any) {
 	t.Helper()
 	if !slices.Contains(operations, op) {
