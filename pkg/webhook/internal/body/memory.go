@@ -7,15 +7,15 @@ import "sync"
 // MaxSmallBytes is the largest size of a small buffer, in bytes. Callers keep small buffers themselves.
 const MaxSmallBytes = 256 << 10
 
-// Larger bodies use buffers of a few sizes, so that none wastes much memory. A call gets such a
-// buffer only after a good part of its body has arrived.
+// Bodies larger than MaxSmallBytes use buffers of a few fixed sizes. So buffers can be reused without wasting much
+// memory. A call gets such a buffer only after a good part of its body has arrived.
 var (
 	largeSizes = [...]int{MaxSmallBytes, 384 << 10, 512 << 10, 768 << 10, 1 << 20, 3 << 19, 2 << 20, 3 << 20, 4 << 20}
 	largePools [len(largeSizes)]sync.Pool
 )
 
-// sizeFor returns the size of the buffer for n bytes: the smallest of largeSizes that fits and does not
-// exceed most, or n if there is none.
+// sizeFor returns the size of the buffer for n bytes. It is n up to MaxSmallBytes, and then the smallest of largeSizes
+// that is large enough. If that exceeds most, or there is none, it is n.
 func sizeFor(n, most int) int {
 	if n <= MaxSmallBytes {
 		return n
@@ -41,7 +41,8 @@ func allocate(size int) []byte {
 	return make([]byte, 0, size)
 }
 
-// Release makes a large buffer available again. The caller must not use b afterwards.
+// Release makes a large buffer available to other calls. It ignores buffers of other sizes. The caller must not use b
+// afterwards.
 func Release(b []byte) {
 	for i, size := range largeSizes {
 		if cap(b) == size {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package callcontext holds the context that a handler gets: its deadline and its logger.
+// Package callcontext implements the context that a handler gets, with the deadline and the logger of the call.
 package callcontext
 
 import (
@@ -56,7 +56,7 @@ func (c *Context) Describe(m *review.Metadata) {
 	c.Fields = Fields{m.UID, m.Kind, m.Operation, m.Namespace, m.Name, m.DryRun}
 }
 
-// Begin sets the values of a new context. The context ends with its parent, but not at its deadline: call
+// Begin sets the values of a new context. The context ends with its parent. At the deadline, the caller must call
 // Expire.
 func (c *Context) Begin(parent context.Context, log *HookLog, start time.Time, budget time.Duration) {
 	c.log, c.Parent, c.Start, c.Budget = log, parent, start, budget
@@ -170,8 +170,8 @@ func (c *Context) TooLate() error {
 	return ErrHungUp
 }
 
-// TimedOut returns the failure of a call that missed its deadline. what names the part that was late.
-// The message begins with the text of context.DeadlineExceeded, since alerts and Kubernetes' own
+// TimedOut returns the failure of a call that missed its deadline. what says what was late, such as "the handler did
+// not decide". The message begins with the text of context.DeadlineExceeded, since alerts and Kubernetes' own
 // conformance tests look for "deadline".
 func (c *Context) TimedOut(what string) error {
 	f := reply.New(http.StatusGatewayTimeout, fmt.Sprintf("%s: %s within %s", context.DeadlineExceeded, what, c.Budget))

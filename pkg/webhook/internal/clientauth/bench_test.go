@@ -60,7 +60,7 @@ func admitters(tb testing.TB) []admitter {
 	return all
 }
 
-// onConnection returns the request as the first one on a new connection.
+// onConnection returns the request as the first request on a new connection.
 func (a admitter) onConnection(ctx context.Context) *http.Request {
 	return a.bare.WithContext(a.ConnContext(ctx))
 }

@@ -54,7 +54,7 @@ type Authenticator struct {
 
 	certificates *certificates // nil without CAFile
 	log          logr.Logger
-	running      bool // the files are loaded: report logs their changes
+	running      bool // set by Start; until then report logs nothing
 	refused      [numReasons]ratelog.Logger
 }
 

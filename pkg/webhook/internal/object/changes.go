@@ -12,12 +12,13 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// fixedFields are the fields that no webhook may change. The API server resets them, or answers with an
-// error that does not name the webhook.
+// fixedFields are the fields that no webhook may change. If a webhook changes one, the API server resets it, or answers
+// with an error that does not name the webhook.
 var fixedFields = []patch.Pointer{"/apiVersion", "/kind", "/metadata/namespace", "/metadata/managedFields"}
 
-// Changes returns the patch from the value as received to the value of the handler, which is at a place of
-// the object. It returns an error if the handler changed a field that no webhook may change.
+// Changes returns the patch that turns the value as received (before) into the value that the handler left (after). at
+// is the path of the value in the object, and empty for the whole object. Changes returns an error if the handler
+// changed a field that no webhook may change.
 func Changes[T any](before *received.Document, after *T, at patch.Pointer) (patch.Patch, error) {
 	if after == nil {
 		return nil, errors.New("the handler set Object to nil; to refuse the object, return webhook.Deny")
@@ -32,7 +33,7 @@ func Changes[T any](before *received.Document, after *T, at patch.Pointer) (patc
 	return withoutTypeMeta(p)
 }
 
-// below moves a patch for the value at a place to the whole object.
+// below turns a patch for one value into a patch for the whole object. at is the path of the value.
 func below(at patch.Pointer, p patch.Patch) patch.Patch {
 	for i := range p {
 		p[i].Path = at + p[i].Path
@@ -43,8 +44,8 @@ func below(at patch.Pointer, p patch.Patch) patch.Patch {
 	return p
 }
 
-// withoutTypeMeta drops operations that remove apiVersion and kind: the handler replaced the object by
-// a new Go value. It returns an error for all other changes of fixed fields.
+// withoutTypeMeta drops operations that remove apiVersion or kind. They only mean that the handler replaced the object
+// with a new Go value. It returns an error for all other changes of fixed fields.
 func withoutTypeMeta(p patch.Patch) (patch.Patch, error) {
 	p = slices.DeleteFunc(p, func(op patch.Operation) bool {
 		return op.Op == patch.Remove && (op.Path == "/apiVersion" || op.Path == "/kind")

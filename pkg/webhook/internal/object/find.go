@@ -8,7 +8,7 @@ import (
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
-// A Place is where a value begins in a body, and the number of arrays and objects around it.
+// A Place says where a value begins in a body, and in how many arrays and objects it is nested.
 type Place struct {
 	Found         bool
 	Offset, Depth int
@@ -46,8 +46,8 @@ func Find(body []byte, offset, depth int, path []string) (at Place, end int, err
 	return at, c.Offset(), err
 }
 
-// Part returns the bytes of the value at a path of a document that was checked before. It returns nil if
-// there is none.
+// Part returns the bytes of the value at a path of a document, which must be valid JSON. It returns nil if there is no
+// such value.
 func Part(document []byte, path []string) []byte {
 	at, _, err := Find(document, 0, 0, path)
 	if err != nil || !at.Found {

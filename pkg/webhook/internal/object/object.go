@@ -17,8 +17,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
 
-// Decode decodes raw, the value at a place of an object, with the JSON semantics of the API server. It
-// returns nil for nil. Errors contain member, the name of the field in the review.
+// Decode decodes raw with the JSON semantics of the API server. It returns nil if raw is nil. Its errors say where raw
+// is: member is the field of the review that holds the object, and at is the path in that object.
 func Decode[T any](raw []byte, member string, at patch.Pointer) (*T, error) {
 	if raw == nil {
 		return nil, nil
@@ -30,7 +30,7 @@ func Decode[T any](raw []byte, member string, at patch.Pointer) (*T, error) {
 	return v, nil
 }
 
-// DecodeInto overwrites the value that into points to.
+// DecodeInto decodes raw into the value that into points to. After an error that value is unchanged.
 func DecodeInto(raw []byte, into any, member string) error {
 	v := reflect.ValueOf(into)
 	if v.Kind() != reflect.Pointer || v.IsNil() {
@@ -56,8 +56,8 @@ func Content(v any) any {
 // MaxUnknownFields is the largest number of fields that UnknownFields returns.
 const MaxUnknownFields = 100
 
-// UnknownFields returns the paths of the fields for which T has no field. Raw is the value at a place of an
-// object, and the paths begin at the object.
+// UnknownFields returns the paths of the fields of raw for which T has no field. at is the path of raw in an object,
+// and the results are paths in that object.
 func UnknownFields[T any](raw []byte, at patch.Pointer) []string {
 	if raw == nil {
 		return nil
@@ -69,8 +69,8 @@ func UnknownFields[T any](raw []byte, at patch.Pointer) []string {
 	return pointers
 }
 
-// DecodeFailure returns the failure of a call for a value that does not fit the type of into. The value
-// is at a place of the document in the field member of the review.
+// DecodeFailure returns the failure of a call for a value that does not fit the type of into. member is the field of
+// the review that holds the object, and in is the path of the value in that object.
 func DecodeFailure(err error, into any, member string, in patch.Pointer) error {
 	t, at, reason := reflect.TypeOf(into).Elem(), in.FieldPath(), err.Error()
 	var fault *decode.Error

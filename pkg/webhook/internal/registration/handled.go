@@ -24,7 +24,7 @@ type Handled struct {
 	Resource string                    // empty if not known
 }
 
-// HandledBy returns the objects that a handler for T takes. Resource and group are known for built-in types only.
+// HandledBy describes the objects that a handler for T takes. Resource and group are known for built-in types only.
 func HandledBy[T any]() Handled {
 	t := reflect.TypeFor[T]()
 	h := Handled{Type: t.String(), Kinds: KindsOf[T]()}
@@ -73,9 +73,9 @@ func (h Handled) SharedKind(other Handled) (shared metav1.GroupVersionKind, ok b
 
 func overlap(a, b string) bool { return a == b || a == "*" || b == "*" }
 
-// CheckHandlers returns errors for rules and handlers that do not fit each other: see CheckResources. A handler
-// of a built-in kind that no rule covers is an error, too, since it would never be called. Without rules, it returns
-// none.
+// CheckHandlers returns errors for rules and handlers that do not fit each other: see CheckResources. A handler of a
+// built-in kind that no rule covers is an error, too, since it would never be called. If the registration has no rules,
+// CheckHandlers returns nil.
 func (r *Registration) CheckHandlers(all []Handled) error {
 	var errs field.ErrorList
 	for _, h := range all {
@@ -87,13 +87,15 @@ func (r *Registration) CheckHandlers(all []Handled) error {
 	return errors.Join(JoinFields(errs), r.CheckResources(all))
 }
 
-// kindsOfSubresources are the kinds of the requests for subresources that have another kind than their parent.
+// kindsOfSubresources maps a subresource to the kind of its requests, if that differs from the kind of the parent
+// resource.
 var kindsOfSubresources = map[string]string{
 	"attach": "PodAttachOptions", "binding": "Binding", "eviction": "Eviction", "exec": "PodExecOptions",
 	"portforward": "PodPortForwardOptions", "scale": "Scale", "token": "TokenRequest",
 }
 
-// servedAsSubresource are the kinds in requests for subresources of other kinds.
+// servedAsSubresource holds the kinds whose objects the API server sends for a subresource of another kind, such as
+// Eviction for pods/eviction.
 var servedAsSubresource = map[string]bool{
 	"Binding": true, "Eviction": true, "NodeProxyOptions": true, "PodAttachOptions": true, "PodExecOptions": true,
 	"PodPortForwardOptions": true, "PodProxyOptions": true, "Scale": true, "ServiceProxyOptions": true, "TokenRequest": true,
@@ -109,7 +111,8 @@ func (h Handled) isCoveredBy(rule admissionregistrationv1.RuleWithOperations) bo
 		})
 }
 
-// includes reports whether a list of a rule has a value or the wildcard. The wildcard as the value fits every list.
+// includes reports whether a list of a rule contains value or the wildcard. If value is the wildcard itself, every list
+// matches.
 func includes(list []string, value string) bool {
 	return value == "*" || slices.Contains(list, "*") || slices.Contains(list, value)
 }
@@ -121,9 +124,9 @@ func resourcesOf(rules []admissionregistrationv1.RuleWithOperations) (all []stri
 	return all
 }
 
-// CheckResources returns errors for rules that cover a resource without a handler, since every call for such a
-// resource would fail. With several handlers, a wildcard covers such resources, too. It returns none if the resource of
-// a handler is not known.
+// CheckResources returns errors for rules that cover a resource without a handler, since every call for such a resource
+// would fail. With several handlers, a wildcard covers such resources, too. If the resource of a handler is not known,
+// CheckResources returns nil.
 func (r *Registration) CheckResources(all []Handled) error {
 	var types, resources []string
 	for _, h := range all {

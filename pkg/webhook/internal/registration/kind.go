@@ -48,16 +48,15 @@ func hasTypeMeta(t reflect.Type) bool {
 	return found && len(field.Index) == 1
 }
 
-// CheckRules returns errors for rules that cover a resource other than the one of the built-in
-// type T, since every call for such a resource would fail. It does not check other types, since
-// their resource names are not known.
+// CheckRules returns errors for rules that cover a resource other than that of the built-in type T, since every call
+// for such a resource would fail. It does not check other types, since their resource names are not known.
 func CheckRules[T any](reg *Registration) error {
 	return reg.CheckResources([]Handled{HandledBy[T]()})
 }
 
-// CheckHandled returns an error for a request that these kinds or the rules do not cover. Such a
-// request means that the configuration in the cluster is not the one of this hook, or that its path
-// is wrong. Without rules, CheckHandled checks only the kinds.
+// CheckHandled returns an error for a request that these kinds or the rules do not cover. Such a request means that the
+// webhook configuration in the cluster has other rules or a wrong path. Without rules, CheckHandled checks only the
+// kinds.
 func (r *Registration) CheckHandled(kinds []metav1.GroupVersionKind, req *review.Request) error {
 	ofKind := func(k metav1.GroupVersionKind) bool { return matchKind(k, req.Kind) }
 	byRule := func(rule admissionregistrationv1.RuleWithOperations) bool { return matchRule(rule, req) }

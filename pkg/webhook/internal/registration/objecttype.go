@@ -45,8 +45,8 @@ func embeds[M any](t reflect.Type) bool {
 	return found && len(field.Index) == 1 && field.Anonymous && field.Type == reflect.TypeFor[M]()
 }
 
-// A typeWalk visits the types of all values that a value of a type can hold, as encoding/json sees
-// them. It never calls their methods, which might panic on a zero value.
+// A typeWalk visits a type and the types of its fields and elements, as encoding/json does. It never calls their
+// methods, which might panic on a zero value.
 type typeWalk struct {
 	webhook string
 	root    reflect.Type

@@ -13,8 +13,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// defaultTimeoutSeconds is short on purpose: the calls of all webhooks, in both rounds, share the
-// 34 s that the API server gives to one request.
+// defaultTimeoutSeconds is short on purpose: the calls of all webhooks, including reinvocations, share the 34 s that
+// the API server gives to one request.
 const defaultTimeoutSeconds = 5
 
 // A Registration is a webhook's registration with defaults. A validating webhook is stored as a MutatingWebhook without

@@ -19,12 +19,11 @@ import (
 // maxMatchConditions is the API server's limit (validateMatchConditions).
 const maxMatchConditions = 64
 
-// Validate checks a registration by the rules of the API server, validateMutatingWebhook and
-// validateValidatingWebhook, so that a mistake stops the program. It is stricter in three places. A
-// hook needs rules with plausible group and resource names, since it would never be called
-// otherwise. Resources must not overlap in any order. The namespace of a service must be valid,
-// since the default namespaceSelector uses it. See CheckRules for the checks that depend on the
-// handler's type.
+// Validate checks a registration by the rules of the API server, validateMutatingWebhook and validateValidatingWebhook,
+// so that a mistake stops the program. It is stricter in three places. A hook needs rules with plausible group and
+// resource names, since it would never be called otherwise. Overlapping resources are an error in every order. The
+// namespace of a service must be valid, since the default namespaceSelector uses it. See CheckRules for the checks that
+// depend on the handler's type.
 func (r *Registration) Validate() field.ErrorList {
 	at := r.FieldPath()
 	errs := validation.IsFullyQualifiedName(at.Child("name"), r.Name)

@@ -20,9 +20,9 @@ import (
 //   - Go's client reuses the connection once it has written the body, even if the server has not read it. If
 //     the server closes the connection later, the client loses its next call.
 //
-// So the server answers first and then reads the rest. A connection that stays open is closed only
-// if reading the rest takes longer than any call may. On other connections the answer contains
-// "Connection: close".
+// So the server answers first and then reads the rest. If the next call can follow on the connection, the server closes
+// the connection only if reading the rest takes longer than any call may. Otherwise the answer contains "Connection:
+// close".
 const (
 	maxKeptBytes    = 4 << 20 // reading this much costs less than a new TLS handshake
 	maxDiscardBytes = 16 << 20

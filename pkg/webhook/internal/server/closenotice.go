@@ -35,17 +35,16 @@ func (c *Connection) mark() {
 
 // notify closes a marked connection. If a call may be on its way, it sends a close notice first.
 //
-// A client that finds its connection closed cannot know whether its call was seen, and the API
-// server does not repeat the call. A server that closes idle connections, as http.Server.Shutdown
-// does, therefore loses a call now and then. So the server sends an answer first, over an HTTP/1.1
-// connection that had requests. If a call is on its way, the client takes the answer for its own.
-// The answer is true: no handler has seen the call, nor will one, and Retry-After makes the API
-// server repeat it at once over another connection. Otherwise the client ignores the answer and
-// closes the connection (RFC 9112, section 9.5; Go logs "Unsolicited response"). The server goes on reading
-// for a while: closing a connection with unread bytes resets it, and the answer could be lost.
+// A client that finds its connection closed cannot know whether its call was seen, and the API server does not repeat
+// the call. A server that closes idle connections, as http.Server.Shutdown does, therefore loses a call now and then.
+// So the server sends an answer first, over an HTTP/1.1 connection that had requests. If a call is on its way, the
+// client takes this for the answer to that call. This is correct: no handler has seen the call or will see it.
+// Retry-After makes the API server repeat the call at once over another connection. If no call is on its way, the
+// client ignores the answer and closes the connection (RFC 9112, section 9.5; Go logs "Unsolicited response"). The
+// server continues to read for a while: closing a connection with unread bytes resets it, and the answer could be lost.
 //
-// A new connection may have a call on its way as well once the TLS handshake is done. With HTTP/2
-// the server sends GOAWAY, and answers the calls that came before.
+// Once the TLS handshake is done, a new connection may have a call on its way as well. With HTTP/2 the server sends
+// GOAWAY, and answers the calls that came before.
 func (all *Connections) notify(c *Connection) {
 	all.mu.Lock()
 	s := &c.state
@@ -92,9 +91,8 @@ func (c *Connection) cutOff() {
 	}
 }
 
-// notifyIdle closes the connections without a call, but leaves new connections time to make one.
-// It returns how many connections are open, and the longest time to wait before the next call of
-// notifyIdle.
+// notifyIdle closes the connections that have no call in flight, but leaves new connections lingerTime for their first
+// call. It returns how many connections are open, and the longest time to wait before the next call of notifyIdle.
 func (all *Connections) notifyIdle() (open int, wait time.Duration) {
 	idle, open, wait := all.markIdle()
 	for _, c := range idle {

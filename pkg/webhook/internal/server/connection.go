@@ -21,7 +21,7 @@ type Connection struct {
 	net.Conn
 	all     *connectionSet
 	opened  time.Time
-	expires time.Time // from then on an answer closes the connection
+	expires time.Time // after this time, an answer closes the connection
 	phase   atomic.Int32
 
 	state connectionState // guarded by all.mu
@@ -55,7 +55,7 @@ type connectionSet struct {
 	lists   [3]Connection // the roots of the lists
 	waiting int           // connections in the lists newConnections and probeConnections
 	open    map[*Connection]struct{}
-	closing int           // of open
+	closing int           // connections in open that are closing
 	changed chan struct{} // receives a value when a connection closes or becomes idle
 }
 

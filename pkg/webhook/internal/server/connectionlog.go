@@ -22,7 +22,7 @@ const (
 	handshakeTimeout   = "timeout"            // the client was too slow
 	handshakeVersion   = "version"            // there is no common version, cipher suite or protocol
 	handshakeClient    = "client_certificate" // the client's certificate is missing or not valid
-	handshakeNoCert    = "no_certificate"     // the server has none yet
+	handshakeNoCert    = "no_certificate"     // the server has no certificate yet
 	handshakeOther     = "other"
 )
 

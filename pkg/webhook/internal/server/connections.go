@@ -18,7 +18,7 @@ type Connections struct {
 	max     int
 	age     time.Duration
 	evict   func() bool  // Gate.EvictSlowBody
-	scanned time.Time    // when no stalled connection was found; guarded by mu
+	scanned time.Time    // when the last scan ended that found no stalled connection; guarded by mu
 	notices atomic.Int64 // close notices sent
 }
 

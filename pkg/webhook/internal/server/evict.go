@@ -8,9 +8,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
 
-// A connection without a call may stay idle for newConnIdle before it can be evicted. A client should have made
-// its call by then. With a longer time, new connections would fill the accept queue of the operating system,
-// which then refuses more. Under pressure, with more than maxNewConns of them, the oldest is evicted at once.
+// A connection without a call may stay idle for newConnIdle before it can be evicted. A client should have made its
+// call by then. With a longer time, new connections would fill the accept queue of the operating system, which then
+// refuses more. If there are more than maxNewConns idle connections without a call, the oldest is evicted at once.
 // Requests other than calls, such as probes, do not extend the time.
 //
 // A connection can be busy without a call: its client does not read, or does not send the rest of a body. Such
@@ -26,10 +26,10 @@ const (
 // untilChange is how long to wait if only a change of a connection can help. Such a change ends the wait early.
 const untilChange = time.Hour
 
-// victim returns the connection to close for a new one, or how long to wait for one. It first chooses
-// connections without a call, so that a client with many connections cannot drive out the API server. Then come
-// connections that are busy without a call, and then slow bodies. Idle connections that had calls come last,
-// and only while connections without a call are less than half of the limit. mu must be locked.
+// victim returns the connection to close for a new one, or how long to wait for one. It first chooses connections
+// without a call, so that a client with many connections cannot drive out the API server. Then come connections that
+// are busy without a call, and then slow bodies. Idle connections that had calls come last, and only while the idle
+// connections without a call are less than half of the limit. mu must be locked.
 func (all *Connections) victim() (*Connection, time.Duration) {
 	wait := untilChange
 	for _, list := range []int{probeConnections, newConnections} {

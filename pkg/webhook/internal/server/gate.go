@@ -25,7 +25,7 @@ type Gate struct {
 const (
 	starting int32 = iota
 	serving
-	leaving  // calls go on, and every answer closes its connection
+	leaving  // calls are still served, and every answer closes its connection
 	stopping // new calls are refused
 )
 
@@ -34,7 +34,7 @@ func NewGate(maxCalls int, maxBytes int64) *Gate {
 	return &Gate{maxCalls: int64(maxCalls), maxBytes: maxBytes, answered: make(chan struct{}, 1)}
 }
 
-// Serve opens the gate.
+// Serve records that the server now serves calls.
 func (g *Gate) Serve() { g.stage.Store(serving) }
 
 // AnnounceStop makes every answer close its connection.
@@ -58,9 +58,9 @@ type Overload struct{ text string }
 
 func (e *Overload) Error() string { return e.text }
 
-// enter counts a call, or returns why it has no room. It counts the call before it reads the stage,
-// and the drain sets the stage before it reads the count: so at least one of them sees what the
-// other did.
+// enter counts a call, or returns why it has no room. It counts the call before it reads the stage, and the drain sets
+// the stage before it reads the count. So either the call finds that the server is stopping, or the drain waits for the
+// call.
 func (g *Gate) enter() error {
 	g.waiting.Add(1)
 	switch {

@@ -17,8 +17,8 @@ import (
 const (
 	HeaderTimeout = 10 * time.Second
 	readTimeout   = time.Minute     // of requests that are not calls, and of the rest of a body
-	WriteTimeout  = time.Minute     // from the headers on, well over the 30 s of a call
-	IdleTimeout   = 2 * time.Minute // longer than the 90 s after which the API server closes
+	WriteTimeout  = time.Minute     // counted from the headers; longer than any call, which has at most 30 s
+	IdleTimeout   = 2 * time.Minute // longer than the 90 s after which the API server closes an idle connection
 	pingAfter     = 30 * time.Second
 	pingTimeout   = 15 * time.Second
 )

@@ -41,7 +41,7 @@ func (p *Place) Enter(g *Gate, c *Connection) error {
 	return err
 }
 
-// Evicted reports whether the call lost its slot to another call because its body was slow.
+// Evicted reports whether the server evicted the body of the call to make room for another call or connection.
 func (p *Place) Evicted() bool { return p.evicted }
 
 // Read reads the body of the call: see body.Read. It reports whether the body was evicted. r is
@@ -72,14 +72,14 @@ func (p *Place) Answered() {
 	}
 }
 
-// Leave ends the call on its connection after its answer, and drops the place.
+// Leave reports that the call was answered, ends the call on its connection, and calls Drop.
 func (p *Place) Leave() {
 	p.Answered()
 	p.LeaveConnection()
 }
 
-// LeaveConnection is Leave for a call whose connection was hijacked: its answer is counted by the
-// goroutine that sends it.
+// LeaveConnection is Leave for a call whose connection was hijacked. The goroutine that sends the answer then calls
+// Answered.
 func (p *Place) LeaveConnection() {
 	if p.gate != nil {
 		p.conn.endCall()
