@@ -18,8 +18,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// These counts are for builds without the race detector: with it, a sync.Pool drops values at
-// random.
+// The allocations in this file are counted without the race detector: with it, a sync.Pool drops values at random.
 
 // usualPod is a Pod of a ReplicaSet as the API server sends it. Its AdmissionReview is 2 KB long.
 const usualPod = `{"kind":"Pod","apiVersion":"v1","metadata":{"generateName":"web-7d4b9c6f5-","namespace":"shop","uid":"8b0c6d3e-4a57-4d0c-9d0e-2f1f7c1b9a55",` +

@@ -35,7 +35,7 @@ func init() {
 	klog.SetOutput(io.Discard)
 }
 
-// A chain holds the two webhook plugins of the API server, in its order.
+// A chain holds the two webhook plugins of the API server, in the order in which the API server calls them.
 type chain struct {
 	admission.Interface
 	objects admission.ObjectInterfaces

@@ -90,7 +90,7 @@ func TestW9_22_GivesRepeatedCallsTheSameAnswer(t *testing.T) {
 	e := serve(t, webhook.Options{}, hook)
 	update := call{operation: admissionv1.Update, object: thePod, oldObject: thePod}
 	terminating := call{operation: admissionv1.Delete, oldObject: strings.Replace(thePod, `"name":"web"`, `"name":"web","deletionTimestamp":"2026-01-02T03:04:05Z"`, 1)}
-	for _, c := range []call{{}, update, terminating} { // rounds and replays, storage retries, a double DELETE
+	for _, c := range []call{{}, update, terminating} { // after a reinvocation or a retry, the API server sends the same request again
 		want := e.ask(t, hook, c).body
 		var group sync.WaitGroup
 		for range 8 {
@@ -194,7 +194,7 @@ func TestW9_27_SendsAuditKeysTheAPIServerKeeps(t *testing.T) {
 	})
 	want := map[string]string{"Z_a.9-z": "1", strings.Repeat("a", 63): "2"}
 	e := serve(t, webhook.Options{}, hook)
-	for range 2 { // the values do not depend on the round
+	for range 2 { // a second call gets the same annotations
 		if got := e.ask(t, hook, call{}).accepted(t, call{}, true).AuditAnnotations; !reflect.DeepEqual(got, want) {
 			t.Errorf("got %v", got)
 		}

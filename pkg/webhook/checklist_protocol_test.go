@@ -28,9 +28,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// Each line of the checklist for a conforming webhook server has one test, which makes calls over
-// TLS. This file tests the format of answers. checklist_conduct_test.go tests the behaviour of
-// the server.
+// docs/architecture.md lists 32 rules for a conforming webhook server. Each has one test over TLS, such as TestW9_01_…
+// for rule 1. This file tests the format of answers. checklist_conduct_test.go tests the behaviour of the server.
 
 var versions = []review.Version{review.V1, review.V1beta1}
 

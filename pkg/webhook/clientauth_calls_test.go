@@ -16,7 +16,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A tally is an observer that counts calls by outcome and code, and records their metadata.
+// A tally is an observer that counts calls by their outcome, code, uid and body size.
 type tally struct {
 	mu    sync.Mutex
 	calls map[string]int

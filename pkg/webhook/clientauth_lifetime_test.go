@@ -135,7 +135,7 @@ func TestClientCertificatesFollowTheCAFile(t *testing.T) {
 	}
 }
 
-// twin returns a certificate for the same key and name by another signer.
+// twin returns a certificate for the same key and name that another signer has signed.
 func (s *signer) twin(tb testing.TB, by *signer) *x509.Certificate {
 	tb.Helper()
 	template := *s.cert

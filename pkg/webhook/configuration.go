@@ -101,7 +101,7 @@ func (o ConfigurationOptions) validate() error {
 	return registration.JoinFields(list)
 }
 
-// clientConfig completes the client config of a registration.
+// clientConfig returns the clientConfig of a registration, completed with the address and the CA bundle of the options.
 func (o ConfigurationOptions) clientConfig(h *Hook) (admissionregistrationv1.WebhookClientConfig, error) {
 	c := *h.reg.ClientConfig.DeepCopy()
 	at := h.reg.FieldPath().Child("clientConfig")

@@ -27,7 +27,7 @@ var exampleCA []byte
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// golden compares got with a file in testdata.
+// golden compares got with a file in testdata. With -update, it writes the file first.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
@@ -198,8 +198,7 @@ func TestConfigurationsShareNoMemoryWithHooks(t *testing.T) {
 	ask(t, hook, call{}).allowed(t, call{}, true) // the rules of the hook did not change
 }
 
-// Anyone can read the caBundle of a configuration, and a block that is not a certificate fails
-// every call.
+// Anyone can read the caBundle of a configuration, and a block that is not a certificate makes every call fail.
 func TestABundleHoldsCertificatesOnly(t *testing.T) {
 	key := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("secret")})
 	for _, in := range []struct {

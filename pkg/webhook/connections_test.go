@@ -94,7 +94,7 @@ func TestMaxConnections(t *testing.T) {
 	})
 }
 
-// stopAll stops the server and closes the connections of the clients.
+// stopAll stops the server and fails the test if Start returned an error.
 func (e *endpoint) stopAll(tb testing.TB) {
 	tb.Helper()
 	if err := e.stop(); err != nil {

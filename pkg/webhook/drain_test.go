@@ -89,7 +89,7 @@ func TestShutdownOrder(t *testing.T) {
 		<-time.After(10*time.Second - 1)
 		e.ask(t, hook, call{}).allowed(t, call{}, true)
 
-		// After the delay: new calls are turned away, and the call in flight goes on.
+		// After the delay: new calls are turned away, and the call in flight continues.
 		<-time.After(time.Second)
 		a := e.ask(t, hook, call{})
 		if a.turnedAway(t, http.StatusServiceUnavailable, "0"); a.failed(t).Reason != "ServiceUnavailable" {

@@ -18,10 +18,10 @@ import (
 
 // An exchange is one call of a hook and its answer.
 //
-// A handler may keep everything it gets: the context, the Request, the object. So all of these are in
-// the exchange, which is never reused. Calls reuse only bytes (buffers), which hold the documents of a
-// Request until the handler returns. The documents are removed from the Request before the bytes are
-// reused. If the handler is left behind, its bytes are not reused.
+// A handler may keep everything it gets: the context, the Request, the object. So all of these are in the exchange,
+// which is never reused. Calls reuse only their buffers. These hold the documents of a Request until the handler
+// returns. The documents are removed from the Request before their memory is reused. If the handler is left behind,
+// that memory is not reused.
 //
 // Channels and timers are not reused either: a test with a fake clock (testing/synctest) must not share them
 // with other tests.
@@ -29,7 +29,7 @@ type exchange struct {
 	hook     *Hook
 	ctx      callcontext.Context
 	timeout  time.Duration   // parameter of the API server, 0 if it sent none
-	wire     *review.Request // being decoded; only while the request is read
+	wire     *review.Request // the request that is being decoded; otherwise nil
 	docs     documents
 	groups   [4]string // memory for UserInfo.Groups
 	client   clientConn
@@ -113,8 +113,8 @@ type call interface {
 
 func (x *exchange) base() *exchange { return x }
 
-// buffers is memory that calls reuse. No handler gets it, so values that a handler keeps never change.
-// See exchange for when a call releases it.
+// buffers is memory that calls reuse. No handler gets this memory, so values that a handler keeps never change. See
+// exchange for when it is reused.
 type buffers struct {
 	body, answer []byte
 	large        []byte         // instead of body, if the body is large

@@ -304,7 +304,7 @@ func TestLargeAnswersHaveAContentLength(t *testing.T) {
 	}
 }
 
-// TestASuccessfulCallDoesNotUseTheLogger counts the calls of a log sink.
+// TestASuccessfulCallDoesNotUseTheLogger counts the calls of the methods of a log sink.
 func TestASuccessfulCallDoesNotUseTheLogger(t *testing.T) {
 	sink := &countingSink{}
 	hook := validating(func(_ context.Context, req *webhook.Request[corev1.Pod]) error {

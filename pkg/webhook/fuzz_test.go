@@ -114,7 +114,7 @@ func fuzzProjection(p *podImages) error {
 
 type fuzzed func(t *testing.T, query, contentType string, body []byte)
 
-// fuzzedWith returns a mutating hook, and a check that its patch makes the same change.
+// fuzzedWith returns a function that calls a mutating hook and checks that the patch makes the same change as mutate.
 func fuzzedWith[T any](mutate func(*T) error, content func(*T) any) fuzzed {
 	hook := webhook.Mutating(admissionregistrationv1.MutatingWebhook{Name: "fuzz.example.com", Rules: everything},
 		func(_ context.Context, req *webhook.Request[T]) error {
@@ -178,7 +178,7 @@ func admittedRequest(t *testing.T, a answer, body []byte, isMutating bool) (*rev
 	return req, response.Patch
 }
 
-// marshal returns a value as plain JSON values.
+// marshal encodes v as JSON and decodes the JSON into maps, slices and scalars.
 func marshal(t *testing.T, v any) (plain any) {
 	t.Helper()
 	text, err := json.Marshal(v)

@@ -231,8 +231,9 @@ type Registrar interface {
 // Register mounts hooks at their paths. If a registration is invalid or two hooks share a path, it
 // mounts none and returns every error.
 //
-// A manager cancels the contexts of all calls when it stops. Calls of hooks mounted here go on until their
-// deadline. They also go on when the API server hangs up, since a hook cannot distinguish the two cases.
+// A manager cancels the contexts of all calls when it stops. Calls of hooks mounted here continue until their deadline.
+// They also continue when the API server hangs up, since a hook cannot distinguish a hang-up from a stop of the
+// manager.
 func Register(on Registrar, hooks ...*Hook) error {
 	if err := checkHooks(hooks); err != nil {
 		return err

@@ -21,7 +21,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A hostileClient is a client that makes no call. It goes on until it is disconnected or ctx is done.
+// A hostileClient is a client that never completes a call. It runs until it is disconnected or ctx is done.
 type hostileClient func(ctx context.Context, e *endpoint) error
 
 // TestHostileClients runs many clients of each kind at once, and makes normal calls at the same
@@ -55,7 +55,7 @@ func TestHostileClients(t *testing.T) {
 				for range 20 {
 					e.ask(t, hook, call{}).allowed(t, call{}, true)
 				}
-				cancel() // after the first valid calls, clients that are still connected stop
+				cancel() // after the first valid calls, end the hostile clients that are still connected
 				for drained := false; !drained && left > 0; {
 					select {
 					case <-ended:

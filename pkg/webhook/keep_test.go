@@ -48,8 +48,8 @@ type keeper struct {
 	answered sync.Map // by mark: a channel that is closed after the answer
 }
 
-// overrun runs from the deadline of the call until the call is answered, so that the handler cannot decide
-// before the hook answers. It does so only for marks in answered.
+// overrun waits for the deadline of the call and then for its answer, so that the handler cannot decide before the hook
+// answers. For a mark that is not in answered, it returns false at once.
 func (k *keeper) overrun(ctx context.Context, mark string) bool {
 	answered, overruns := k.answered.Load(mark)
 	if overruns {
@@ -64,7 +64,7 @@ type keptValue struct {
 	now              func() string
 }
 
-// keep stores the text of a value. now returns the text that the value has at the time.
+// keep records the current text of a value. now returns the text that the value has when now is called.
 func (k *keeper) keep(what, mark string, now func() string) {
 	then := now()
 	k.check(what, mark, then)
@@ -73,7 +73,7 @@ func (k *keeper) keep(what, mark string, now func() string) {
 	k.kept = append(k.kept, keptValue{what, mark, then, now})
 }
 
-// check looks for the marks of other calls. All marks have the same length.
+// check fails the test if text lacks the mark of its call, or contains the mark of another call.
 func (k *keeper) check(what, mark, text string) {
 	switch n := strings.Count(text, mark); {
 	case n == 0:
@@ -191,9 +191,8 @@ func keepRaw(k *keeper) func(context.Context, *review.Request) (*review.Decision
 	}
 }
 
-// TestValuesThatAHandlerKeepsNeverChange calls one hook from 64 goroutines. Its handler keeps everything
-// it gets. The first call of each goroutine overruns its deadline, and its handler reads the rest
-// after the answer.
+// TestValuesThatAHandlerKeepsNeverChange calls one hook from 64 goroutines. Its handler keeps everything it gets. The
+// first call of each goroutine overruns its deadline, and its handler still uses its documents after the answer.
 func TestValuesThatAHandlerKeepsNeverChange(t *testing.T) {
 	pods := func(k *keeper) *webhook.Hook {
 		return mutating(keepAll(k, func(p *corev1.Pod) { p.Spec.NodeName = p.Name }))

@@ -33,9 +33,8 @@ type objectCall interface {
 	changes(x *exchange) (patch.Patch, error)
 }
 
-// On returns the part of a hook that handles objects of type T, for [MutatingKinds] and [ValidatingKinds]. T
-// and the handler are as in [Mutating] and [Validating]. If T is a projection, name the kinds with
-// [KindHandler.WithKinds].
+// On returns a handler for objects of type T, to be passed to [MutatingKinds] or [ValidatingKinds]. T and the handler
+// are as in [Mutating] and [Validating]. If T is a projection, name the kinds with [KindHandler.WithKinds].
 func On[T any](handle func(context.Context, *Request[T]) error) KindHandler {
 	return onPart(handle, nil)
 }
@@ -69,10 +68,11 @@ func (k KindHandler) WithKinds(kinds ...metav1.GroupVersionKind) KindHandler {
 //
 //	webhook.MutatingKinds(reg, webhook.On(mutatePod), webhook.On(mutateDeployment))
 //
-// The handlers are as in [Mutating]. Besides the errors listed there, [Hook.Check] returns an error for two
-// handlers of one kind, for a handler of a built-in kind that no rule covers, and for a rule that covers a
-// resource without a handler, such as one with a wildcard. The last two checks need to know the resources: a custom
-// type, or a projection, is not checked. A request of any other kind fails.
+// The handlers are as in [Mutating]. Besides the errors listed there, [Hook.Check] returns an error for two handlers of
+// one kind, for a handler of a built-in kind that no rule covers, and for a rule that covers a resource without a
+// handler, such as one with a wildcard. The last two checks need the resource of each type, which is not known for
+// custom types and projections. The second check skips handlers of such types. The last check is skipped if there is
+// such a handler. A request of any other kind fails.
 func MutatingKinds(reg admissionregistrationv1.MutatingWebhook, handlers ...KindHandler) *Hook {
 	return kindsHook(registration.FromMutating(reg), handlers)
 }
@@ -111,7 +111,7 @@ func handlersHook(reg *registration.Registration, handlers []KindHandler) *Hook 
 	return h.checked()
 }
 
-// checkKindHandler returns the errors of a handler that follows others.
+// checkKindHandler returns the errors of k, and an error for each handler in before that takes a kind of k.
 func checkKindHandler(webhook string, k KindHandler, before []KindHandler) error {
 	if k.newObject == nil {
 		return fmt.Errorf("webhook %s: a KindHandler is empty; create it with On", webhook)
@@ -134,11 +134,12 @@ type kindsCall struct {
 	exchange
 	handlers    []KindHandler
 	sideEffects bool
-	kind        metav1.GroupVersionKind // that object was chosen by
+	kind        metav1.GroupVersionKind // the kind that object was created for
 	object      objectCall              // nil until the kind is known
 }
 
-// ReadObject decodes the object if its kind stands before it in the review, where the API server writes it.
+// ReadObject decodes the object if the review has the kind before the object, as the API server writes it. Otherwise
+// accept decodes the object.
 func (c *kindsCall) ReadObject(body []byte, offset int) (end int, err error) {
 	if c.choose(c.wire.Kind); c.object == nil {
 		return skipObject(body, offset)
@@ -176,5 +177,5 @@ func (c *kindsCall) handle() outcome { return c.object.call(&c.exchange) }
 
 func (c *kindsCall) changes(patch.Patch) (patch.Patch, error) { return c.object.changes(&c.exchange) }
 
-// unknownIn returns a function that finds the fields of a document that T does not have.
+// unknownIn returns the paths of the fields of a document that T does not have.
 func unknownIn[T any](document []byte) []string { return object.UnknownFields[T](document, "") }

@@ -32,7 +32,7 @@ func (a answer) turnedAway(tb testing.TB, code int, retryAfter string) {
 	}
 }
 
-// A blockingHandler is a handler that announces each call and waits for a signal to go on.
+// A blockingHandler is a handler that announces each call and waits for a signal to return.
 type blockingHandler struct{ arrived, leave chan bool }
 
 func newBlockingHandler() blockingHandler { return blockingHandler{make(chan bool), make(chan bool)} }
@@ -165,7 +165,7 @@ func TestMaxInFlightBytes(t *testing.T) {
 			in, out := io.Pipe()
 			first := make(chan answer)
 			go func() { first <- send(in) }()
-			if _, err := out.Write(body[:1400<<10]); err != nil { // the call then holds these bytes and the next step of its buffer
+			if _, err := out.Write(body[:1400<<10]); err != nil { // the buffer of the call is then larger than the bytes that have arrived
 				t.Fatal(err)
 			}
 			synctest.Wait()

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// memoryPipe returns the two ends of a connection with a buffer, as a network has. The ends of a
-// net.Pipe would wait for each other to close.
+// memoryPipe returns the two ends of a connection with a buffer, as a network has. A net.Pipe has no buffer, so each
+// end would wait for the other one while it closes.
 func memoryPipe() (a, b net.Conn) {
 	one, other := newStream(), newStream()
 	return &memoryConn{one, other}, &memoryConn{other, one}

@@ -10,7 +10,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// objectMetadata is a projection of the metadata that answers questions about any object.
+// objectMetadata is a projection with the metadata that IsDeleting and Controller read.
 type objectMetadata struct {
 	Metadata struct {
 		DeletionTimestamp *metav1.Time            `json:"deletionTimestamp"`
@@ -18,8 +18,8 @@ type objectMetadata struct {
 	} `json:"metadata"`
 }
 
-// metadataOf returns the zero value for a document that is not an object with metadata. The API server sends
-// none to a webhook, apart from options on CONNECT.
+// metadataOf returns the zero value for a document that is not an object with metadata. The only such documents that
+// the API server sends are the options on CONNECT.
 func metadataOf(document []byte) (m objectMetadata) {
 	if document == nil || decode.Unmarshal(document, &m) != nil {
 		return objectMetadata{}
@@ -65,11 +65,11 @@ func (r *Request[T]) Controller() *metav1.OwnerReference {
 	return nil
 }
 
-// WithDeletingAdmitted returns a hook that admits every UPDATE of an object that is being deleted, without
-// calling its handler. Otherwise a policy that the stored object breaks would keep a controller from removing
-// its finalizer, and the object would stay forever. Such an update may change other fields as well. Do not use
-// WithDeletingAdmitted where these still matter: a Pod runs until its grace period ends. Other operations still
-// reach the handler. See [Request.IsDeleting].
+// WithDeletingAdmitted returns a hook that admits every UPDATE of an object that is being deleted, without calling its
+// handler. Otherwise a policy that the stored object breaks would keep a controller from removing its finalizer, and
+// the object would stay forever. Such an update may change other fields as well. Do not use WithDeletingAdmitted where
+// the other fields still matter: for example, a Pod runs until its grace period ends. Other operations still reach the
+// handler. See [Request.IsDeleting].
 func (h *Hook) WithDeletingAdmitted() *Hook {
 	c := *h
 	c.admitDeleting = true

@@ -54,7 +54,7 @@ func TestObjectsThatAreBeingDeleted(t *testing.T) {
 	}
 }
 
-// TestRequestsOfATestHaveNoMetadata checks that a Request without documents has the zero answers.
+// TestRequestsOfATestHaveNoMetadata checks that the methods of a Request that a test created return zero values.
 func TestRequestsOfATestHaveNoMetadata(t *testing.T) {
 	req := &webhook.Request[corev1.Pod]{Object: &corev1.Pod{}}
 	if req.IsDeleting() || req.Controller() != nil || req.FieldPath() != nil {

@@ -40,7 +40,7 @@ func TestAnAPITypeWithoutDeepCopyObjectIsRefused(t *testing.T) {
 	want(t, fmt.Sprint(named.WithKinds().Check()), refusal)
 }
 
-// A node contains itself.
+// node is a recursive type.
 type node struct {
 	Children []*node           `json:"children,omitempty"`
 	Named    map[string]node   `json:"named,omitempty"`
@@ -53,7 +53,7 @@ type panickingCodec struct{ Done chan int }
 func (panickingCodec) MarshalJSON() ([]byte, error) { panic("not now") }
 func (*panickingCodec) UnmarshalJSON([]byte) error  { panic("not now") }
 
-// named is embedded without a name in JSON, so its fields become fields of the outer struct.
+// named holds metadata. If it is embedded without a JSON name, its fields become fields of the outer struct.
 type named struct {
 	metav1.ObjectMeta `json:"metadata"`
 }

@@ -74,7 +74,7 @@ type Observer interface {
 	Begin(ctx context.Context, h *Hook, r *http.Request) (context.Context, func(*Observation))
 }
 
-// A ConnectionObserver is an [Observer] that also sees failed TLS handshakes.
+// A ConnectionObserver sees failed TLS handshakes. To use one, implement it on an [Observer] in [Options.Observers].
 type ConnectionObserver interface {
 	// HandshakeFailed is called for each TLS handshake that failed. class is one of a few constants, so it can
 	// be a metric label.
@@ -88,7 +88,7 @@ func (h *Hook) WithObserver(observers ...Observer) *Hook {
 	return &c
 }
 
-// hidesFromServer reports whether o is the marker of package internal/unobserved.
+// hidesFromServer reports whether o is an unobserved.Marker: a server adds no observers to a hook that has one.
 func hidesFromServer(o Observer) bool {
 	_, ok := o.(interface{ HidesFromServer() })
 	return ok
@@ -137,7 +137,7 @@ func (o *observedCall) begin(ctx context.Context, observer Observer, h *Hook, r 
 	return next
 }
 
-// recoverObserver, deferred, logs the panic of an observer, so that the call goes on.
+// recoverObserver logs the panic of an observer, so that the call continues. Defer it.
 func recoverObserver(ctx context.Context) {
 	if p := recover(); p != nil {
 		err := reply.NewPanic("an observer of calls", p)

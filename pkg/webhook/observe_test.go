@@ -71,7 +71,7 @@ func (r *recorder) outcomes() (all []webhook.Outcome) {
 	return all
 }
 
-// one returns the only observation.
+// one returns the only observation. It fails the test if there is not exactly one.
 func (r *recorder) one(tb testing.TB) webhook.Observation {
 	tb.Helper()
 	r.mu.Lock()

@@ -34,12 +34,12 @@ func (h *host) authenticate(r *http.Request) *clientauth.Refusal {
 	return h.auth.Check(r)
 }
 
-// enter takes a place for the call, or returns the failure if the server has no room.
+// enter takes a slot for the call, or returns the failure if the server has no room.
 func (x *exchange) enter(h *host) error {
 	if h == nil {
 		return nil
 	}
-	if x.client.isGone() { // streams that are reset at once must not take a place
+	if x.client.isGone() { // streams that are reset at once must not take a slot
 		return x.incompleteBody(x.client.ctx.Err())
 	}
 	if err := x.place.Enter(h.gate, x.client.conn); err != nil {
@@ -48,7 +48,8 @@ func (x *exchange) enter(h *host) error {
 	return nil
 }
 
-// leave ends the place of the call after its answer. A handler that was left behind keeps it.
+// leave releases the slot and the memory of the call after its answer. If the handler was left behind, they are
+// released when it returns.
 func (x *exchange) leave() {
 	if x.handler.currentState() == hijacked {
 		x.place.LeaveConnection()
@@ -57,7 +58,7 @@ func (x *exchange) leave() {
 	}
 }
 
-// turnAway returns the failure for an error of a Place.
+// turnAway returns the failure of a call for an error of Place.Enter or Place.Read.
 func (x *exchange) turnAway(err error) error {
 	var overload *server.Overload
 	switch {

@@ -26,13 +26,13 @@ type Workload struct {
 	Kind metav1.GroupVersionKind
 	// Resource is the plural name in rules, such as "rollouts". It is required.
 	Resource string
-	// Path is the place of the Pod template in an object, as field names with dots between them, such as
+	// Path is the path of the Pod template in an object, as field names with dots between them, such as
 	// "spec.template". It is required.
 	Path string
 }
 
-// workloads are the built-in kinds with a Pod template. A Pod has the metadata and the spec of a template
-// itself.
+// workloads are the built-in kinds with a Pod template. The path of a Pod is empty, because the Pod itself has the
+// metadata and the spec of a template.
 var workloads = []Workload{
 	{kindOf("", "v1", "Pod"), "pods", ""},
 	{kindOf("", "v1", "PodTemplate"), "podtemplates", "template"},
@@ -53,10 +53,9 @@ func kindOf(group, version, kind string) metav1.GroupVersionKind {
 // its own template, PodTemplate, ReplicationController, ReplicaSet, Deployment, StatefulSet, DaemonSet, Job
 // and CronJob, and of the custom workloads. It decodes and patches only the template.
 //
-// In the Request, Object and OldObject hold the template. Kind, Name and Namespace are those of the
-// API object, [Request.Controller] is its owner, and [Request.FieldPath] is the place of the template. The
-// name of a template is empty, apart from that of a Pod. An object without a template is a failure
-// to decide that names the path.
+// In the Request, Object and OldObject hold the template. Kind, Name and Namespace are those of the API object,
+// [Request.Controller] is its owner, and [Request.FieldPath] is the path of the template. The name of a template is
+// empty, apart from that of a Pod. An object without a template is a failure to decide that names the path.
 //
 // The handler is not called for an UPDATE that changes neither labels, annotations nor spec of the template. So a new
 // version of a hook starts no rollout when a controller changes other fields, and cannot keep a finalizer from being
@@ -119,7 +118,7 @@ func templatesHook(reg *registration.Registration, handle func(context.Context, 
 	return h.checked()
 }
 
-// onChange returns a handler that admits an update whose template is the old one.
+// onChange returns a handler that admits an UPDATE if it does not change the template, and otherwise calls handle.
 func onChange(handle func(context.Context, *Request[corev1.PodTemplateSpec]) error) func(context.Context, *Request[corev1.PodTemplateSpec]) error {
 	if handle == nil {
 		return nil
@@ -134,8 +133,8 @@ func onChange(handle func(context.Context, *Request[corev1.PodTemplateSpec]) err
 	}
 }
 
-// sameTemplate compares what the Pods of two templates have from them. Other metadata, such as the finalizers of a Pod,
-// does not count.
+// sameTemplate reports whether two templates have the same labels, annotations and spec. Pods get nothing else from a
+// template. Other metadata, such as the finalizers of a Pod, does not count.
 func sameTemplate(a, b *corev1.PodTemplateSpec) bool {
 	return maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations) && equality.Semantic.DeepEqual(a.Spec, b.Spec)
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A workloadKind is a kind with a Pod template, as a test names it.
+// A workloadKind is a kind with a Pod template. Its kind and resource are written as in call.
 type workloadKind struct{ kind, resource, path string }
 
 var workloadKinds = []workloadKind{
@@ -99,7 +99,7 @@ func TestPodTemplatesOfAllKinds(t *testing.T) {
 	}
 }
 
-// TestMovedElementsOfATemplate checks the source of a move, which is a place in the object, too.
+// TestMovedElementsOfATemplate checks that the from of a move is a path in the object, not in the template.
 func TestMovedElementsOfATemplate(t *testing.T) {
 	hook := templates(func(req *webhook.Request[corev1.PodTemplateSpec]) error {
 		slices.Reverse(req.Object.Spec.Containers)
@@ -154,8 +154,8 @@ func TestRequestOfAPodTemplate(t *testing.T) {
 	}
 }
 
-// TestObjectsWithoutATemplate checks that an object without the template is neither admitted nor called with an
-// empty one.
+// TestObjectsWithoutATemplate checks that an object without the template is not admitted, and that the handler is not
+// called with an empty template.
 func TestObjectsWithoutATemplate(t *testing.T) {
 	hook := templates(func(*webhook.Request[corev1.PodTemplateSpec]) error {
 		t.Error("the handler was called")
@@ -235,8 +235,8 @@ func TestRulesOfPodTemplates(t *testing.T) {
 	}
 }
 
-// TestUnchangedTemplates checks that an update that leaves the template alone is admitted: a hook that is newer than the
-// object must neither start a rollout nor keep a controller from its work.
+// TestUnchangedTemplates checks that an update that leaves the template alone is admitted: a hook that is newer than
+// the object must neither start a rollout nor block the updates of a controller.
 func TestUnchangedTemplates(t *testing.T) {
 	k := workloadKinds[4]
 	object := k.object(theTemplate)

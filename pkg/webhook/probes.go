@@ -23,8 +23,8 @@ import (
 // The paths that the server answers itself.
 const livePath, readyPath, metricsPath = "/healthz", "/readyz", "/metrics"
 
-// Ready returns an error unless the server is ready. It is ready if it listens, is not about to stop,
-// and [Options.Ready] returns nil. Ready fits the AddReadyzCheck of a controller-runtime manager.
+// Ready returns an error unless the server is ready. It is ready if it listens, is not about to stop, and
+// [Options.Ready] returns nil. Ready can be passed to AddReadyzCheck of a controller-runtime manager.
 func (s *Server) Ready(r *http.Request) error {
 	if err := s.serves(); err != nil || s.opts.Ready == nil {
 		return err
@@ -110,7 +110,7 @@ func (s *Server) answerProbe(w http.ResponseWriter, r *http.Request, public bool
 	return true
 }
 
-// opsShutdown is how long requests for probes and metrics in flight may take at the end.
+// opsShutdown is how long a stopping server waits for probe and metrics requests in flight.
 const opsShutdown = 3 * time.Second
 
 // serveOps serves probes and metrics until stop is called.

@@ -24,7 +24,8 @@ import (
 
 var _ healthz.Checker = (&webhook.Server{}).Ready
 
-// TestReadyCallsOptionsReady checks that public probes do not show the reason.
+// TestReadyCallsOptionsReady checks that readiness depends on Options.Ready, and that public probes do not show the
+// reason.
 func TestReadyCallsOptionsReady(t *testing.T) {
 	var ready atomic.Pointer[error]
 	notYet := errors.New("the Secret shop/certs does not exist")

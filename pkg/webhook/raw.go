@@ -66,8 +66,8 @@ func denying(admit admitFunc) admitFunc {
 	}
 }
 
-// withEffect drops a patch that holds only tests. It changes nothing, but the API server would
-// reinvoke other webhooks because of it.
+// withEffect drops a patch that has only test operations. Such a patch changes nothing, but it would make the API
+// server reinvoke other webhooks.
 func withEffect(p patch.Patch) patch.Patch {
 	if slices.ContainsFunc(p, func(op patch.Operation) bool { return op.Op != patch.Test }) {
 		return p

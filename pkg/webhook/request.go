@@ -113,10 +113,10 @@ func (r *Request[T]) DecodeOptions(into any) error {
 	return object.DecodeInto(docs.options, into, "options")
 }
 
-// UnknownFields lists the field paths of the object that T has no field for, such as
-// "spec.containers[0].newField", at most 100. With a built-in type these are fields of a newer
-// Kubernetes version. With a projection they are all fields that it omits. It reads the object
-// again. [Hook.WithUnknownFields] does this in every call.
+// UnknownFields lists the field paths of the object that T has no field for, such as "spec.containers[0].newField", at
+// most 100. With a built-in type these are fields of a newer Kubernetes version. With a projection they are all fields
+// that the projection omits. UnknownFields reads the object again. [Hook.WithUnknownFields] makes this check in every
+// call.
 func (r *Request[T]) UnknownFields() []string {
 	defer r.docs.close()
 	return r.unknownFields(r.docs.open().object)

@@ -23,9 +23,9 @@ import (
 // received. A failure to decide is an HTTP error with a metav1.Status: the API server shows its
 // message to the user and applies the failurePolicy.
 //
-// ServeHTTP uses only three fields of the registration: timeoutSeconds, sideEffects and rules. If one of
-// them or the handler's type is invalid, every call fails. Errors in other fields do not matter to it.
-// Without rules, it serves every request whose kind the hook accepts.
+// ServeHTTP uses only three fields of the registration: timeoutSeconds, sideEffects and rules. If one of them or the
+// handler's type is invalid, every call fails. Errors in other fields do not make calls fail. Without rules, it serves
+// every request whose kind the hook accepts.
 func (h *Hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now() // before the body is read
 	c := h.newCall()
@@ -70,7 +70,7 @@ func (x *exchange) unauthenticated(w http.ResponseWriter, r *http.Request, refus
 	x.hook.host.auth.Refuse(w, r, refusal)
 }
 
-// serve answers a call that holds a place.
+// serve reads a call, calls the handler and sends the answer.
 func (h *Hook) serve(w http.ResponseWriter, r *http.Request, c call) {
 	x := c.base()
 	defer x.leave()

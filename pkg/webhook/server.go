@@ -113,7 +113,7 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	auth, authErr := clientauth.New((*clientauth.Config)(s.opts.ClientAuth), logger)
 	hooks, ops, listenErr := s.listeners(ctx)
-	defer closeAll(hooks, ops) // a second time, if the server ran
+	defer closeAll(hooks, ops) // they are already closed if the server ran
 	if err := errors.Join(checkHooks(s.hooks), s.opts.check(s.hooks), authErr, listenErr); err != nil {
 		s.startErr = fmt.Errorf("cannot start the webhook server: %w", err)
 		close(s.listening)
@@ -250,7 +250,8 @@ func (s *Server) handler(host *host) http.Handler {
 	})
 }
 
-// hostedBy returns the hook as a server serves it.
+// hostedBy returns a copy of the hook for a server, with the server's host and observers. See hidesFromServer for the
+// exception.
 func (h *Hook) hostedBy(host *host, observers []Observer) *Hook {
 	c := *h
 	c.host = host

@@ -24,8 +24,8 @@ import (
 // A trickle is a call whose body arrives a few bytes at a time, and its answer.
 type trickle struct{ answer chan answer }
 
-// trickle begins a call with these first bytes of the body. The rest arrives at this rate, in bytes
-// per second, until there is an answer.
+// trickle begins a call with the first bytes of the body. The rest arrives at perSecond bytes per second, until there
+// is an answer.
 func (e *endpoint) trickle(t *testing.T, hook *webhook.Hook, body []byte, first, perSecond int) trickle {
 	t.Helper()
 	in, out := io.Pipe()

@@ -109,10 +109,10 @@ func TestStalledConnectionsMakeRoom(t *testing.T) {
 	}
 }
 
-// patience is how long the server waits for a connection without a call.
+// patience is how long a connection without a call may stay idle: newConnIdle of package server.
 const patience = time.Second
 
-// callAnew makes a call over a new connection, which may wait at most this long.
+// callAnew makes a call over a new connection. It fails the test if that takes longer than most.
 func (e *endpoint) callAnew(t *testing.T, hook *webhook.Hook, most time.Duration) {
 	t.Helper()
 	start, client := time.Now(), e.another()

@@ -158,7 +158,8 @@ func TestACallOverHTTP2OnItsWayWhenItsConnectionEnds(t *testing.T) {
 	}
 }
 
-// TestACallThatCameBeforeGOAWAY checks that such a call is answered, however long it takes.
+// TestACallThatCameBeforeGOAWAY checks that the server answers a call that arrived before it sent GOAWAY, however long
+// the call takes.
 func TestACallThatCameBeforeGOAWAY(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newBlockingHandler()
@@ -174,7 +175,7 @@ func TestACallThatCameBeforeGOAWAY(t *testing.T) {
 		d.leave <- true
 		(<-got).allowed(t, call{}, true)
 		synctest.Wait()
-		l.slow.Store(true) // the frame is under way for a second
+		l.slow.Store(true) // writing the GOAWAY frame takes a second
 		raw, err := l.dial(t.Context(), "", "")
 		if err != nil {
 			t.Fatal(err)

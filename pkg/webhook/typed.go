@@ -36,7 +36,7 @@ func (c *typedCall[T]) changes(patch.Patch) (patch.Patch, error) {
 	return c.typed.changes(&c.exchange)
 }
 
-// A typedHandler is a handler with what a call of it depends on.
+// A typedHandler is a handler and the settings that its calls need.
 type typedHandler[T any] struct {
 	handle      func(context.Context, *Request[T]) error
 	sideEffects bool
@@ -97,7 +97,7 @@ func (o *typedObject[T]) decode(body []byte, offset, depth int) (end int, err er
 	return o.origin.Decode(body, offset, depth, object.Content(&o.object))
 }
 
-// origins holds the documents of earlier calls for reuse. Handlers never see them.
+// origins holds the received.Documents of earlier calls for reuse. Handlers never see them.
 var origins = sync.Pool{New: func() any { return new(received.Document) }}
 
 // maxReusedBytes is the largest object whose received.Document is reused. A Document may be ten times

@@ -47,11 +47,10 @@ func (p UnknownFieldsPolicy) String() string {
 
 func (p UnknownFieldsPolicy) known() bool { return p >= 0 && int(p) < len(policyNames) }
 
-// WithUnknownFields returns a hook that looks for fields of the object that the handler's type does
-// not have. With a built-in type these are fields of a Kubernetes version newer than the hook's. If
-// a new field must not bypass the hook, deny unknown fields, and update the hook before the API
-// server. With a projection they are all fields that it omits. The old object is not checked, so
-// deletes pass.
+// WithUnknownFields returns a hook that looks for fields of the object that the handler's type does not have. With a
+// built-in type these are fields of a Kubernetes version newer than the hook's. If a new field must not bypass the
+// hook, deny unknown fields, and update the hook before the API server. With a projection they are all fields that the
+// projection omits. The old object is not checked, so deletes pass.
 func (h *Hook) WithUnknownFields(policy UnknownFieldsPolicy) *Hook {
 	c := *h
 	c.unknown = policy
@@ -80,8 +79,8 @@ const (
 	mostDenied = 10
 )
 
-// abridged returns the fields to show and the number of others. That number is never one, since
-// showing the last field takes no more room.
+// abridged returns the fields to show and the number of others. That number is never one, since showing one more field
+// takes no more room than a text about it.
 func abridged(fields []string, most int) (shown []string, more int) {
 	if len(fields) <= most+1 {
 		return fields, 0

@@ -102,8 +102,7 @@ func receive(t *testing.T, from *bufio.Reader, code int, last bool) {
 	}
 }
 
-// TestRejectedBodyWithoutLength checks that such a body does not keep its connection
-// open.
+// TestRejectedBodyWithoutLength checks that the connection of a rejected body of unknown length is closed.
 func TestRejectedBodyWithoutLength(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newBlockingHandler()

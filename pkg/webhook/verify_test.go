@@ -53,7 +53,7 @@ func TestTheAPIServerAcceptsEveryAnswer(t *testing.T) {
 			after = req.Object.DeepCopy()
 			var err error
 			if want = admits; g.IntN(3) > 0 {
-				want = fails // should result panic
+				want = fails // the verdict if g.result panics
 				want, err = g.result()
 			}
 			return err
