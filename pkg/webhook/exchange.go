@@ -74,8 +74,8 @@ type answerState int
 const (
 	undecided answerState = iota // no goroutine yet: the handler has not returned
 	decided                      // the goroutine of the call, with the outcome of the handler
-	abandoned                    // the goroutine of the call, without the handler: it missed its deadline
-	hijacked                     // a timer took the connection over: the handler missed its deadline
+	abandoned                    // the goroutine of the call, because the handler missed its deadline
+	hijacked                     // a timer's goroutine, which hijacked the connection when the handler missed its deadline
 )
 
 // currentState returns the state of the answer.

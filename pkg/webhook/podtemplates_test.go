@@ -67,7 +67,7 @@ func templates(f func(*webhook.Request[corev1.PodTemplateSpec]) error) *webhook.
 		func(_ context.Context, req *webhook.Request[corev1.PodTemplateSpec]) error { return f(req) }, rollout)
 }
 
-// TestPodTemplatesOfAllKinds checks the result against the same edits of the whole document.
+// TestPodTemplatesOfAllKinds compares the patched object with the same edits of the whole document.
 func TestPodTemplatesOfAllKinds(t *testing.T) {
 	hook := templates(func(req *webhook.Request[corev1.PodTemplateSpec]) error {
 		req.Object.Labels["seen"] = "yes"

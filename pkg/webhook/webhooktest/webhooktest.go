@@ -177,7 +177,7 @@ func send(t testing.TB, hook http.Handler, req *admissionv1.AdmissionRequest) (c
 	return w.Code, w.Body.Bytes()
 }
 
-// Patched returns the object of the request after the patch of the decision. It fails the test if
+// Patched applies the patch of the decision to the object of the request, and returns the result. It fails the test if
 // the patch does not apply.
 func Patched[T any](t testing.TB, req *admissionv1.AdmissionRequest, decision *admissionv1.AdmissionResponse) *T {
 	t.Helper()

@@ -51,7 +51,7 @@ type Fields struct {
 	DryRun          bool
 }
 
-// Describe sets the fields of the call.
+// Describe sets Fields once the request was read.
 func (c *Context) Describe(m *review.Metadata) {
 	c.Fields = Fields{m.UID, m.Kind, m.Operation, m.Namespace, m.Name, m.DryRun}
 }

@@ -121,8 +121,8 @@ var (
 	groupName    = regexp.MustCompile(`^(\*|[a-z0-9.-]*)$`)
 )
 
-// plausible returns errors for names that the API server accepts but no resource has. The hook
-// would never be called.
+// plausible returns errors for names that the API server accepts but no resource has. With such a name in its rules,
+// the hook would never be called.
 func plausible(at *field.Path, rule admissionregistrationv1.RuleWithOperations) field.ErrorList {
 	var errs field.ErrorList
 	for i, group := range rule.APIGroups {

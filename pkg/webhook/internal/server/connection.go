@@ -29,7 +29,7 @@ type Connection struct {
 	hadCall   atomic.Bool   // a call has entered on this connection
 	calls     atomic.Int32  // in flight
 	lastCall  atomic.Int64  // age of the connection when its last call ended, in nanoseconds
-	discards  atomic.Bool   // the rest of a body is read so that the next call can follow
+	discards  atomic.Bool   // the rest of a body is being read so that the next call can follow
 	closing   atomic.Bool   // the connection takes no more calls
 	notified  chan struct{} // created with closing=true; closed once the client got the close notice, or cannot get one
 	http2Done chan struct{} // with HTTP/2, closed with the connection
