@@ -103,7 +103,7 @@ func (c configurations) duplicates() field.ErrorList {
 // pods/status.
 const OverlappingResources = configuration.OverlappingResources
 
-// A ConfigurationError is one field of a webhook configuration that the API server would reject.
+// A ConfigurationError says why the API server would reject one field of a webhook configuration.
 type ConfigurationError struct {
 	// Kind is MutatingWebhookConfiguration or ValidatingWebhookConfiguration. Name is the name of
 	// the configuration.

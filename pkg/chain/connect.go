@@ -62,7 +62,7 @@ const connectTimeout = 2 * time.Minute
 type serverEngine struct {
 	server    *realserver.Server
 	audit     *realserver.AuditLog // nil without an audit log
-	objects   keyedlock.Locks      // by path of the object
+	objects   keyedlock.Locks      // serializes the requests for one object, by its path
 	requests  atomic.Int64
 	explainer *Chain // explains why webhooks are not called
 
@@ -78,7 +78,7 @@ func newEngineID() string {
 	return hex.EncodeToString(b)
 }
 
-// open creates the objects that requests need.
+// open registers the webhooks, and creates the CustomResourceDefinitions and the namespaces.
 func (s *serverEngine) open(ctx context.Context, w Webhooks, crds []*apiextensionsv1.CustomResourceDefinition) (err error) {
 	if s.explainer, err = newExplainer(s.server.API, w, crds); err != nil {
 		return err

@@ -258,7 +258,8 @@ func (c sharedServer) expectNothing(t *testing.T, id string) {
 	}
 }
 
-// testLeftBehind leaves an engine's objects on the API server, as a killed process does.
+// testLeftBehind checks that Connect deletes the objects of an engine whose process was killed, and not those of a
+// running engine.
 func testLeftBehind(t *testing.T, c sharedServer) {
 	w := configured("left.example.com", map[string]http.Handler{"a.left.example.com": responder(allow)}, mutatingHook("a.left.example.com", rulesFor("", "pods", "*")))
 	killed, err := Connect(c.Config, w, ConnectOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{widgets(t, "left.example.com")}, Namespaces: map[string]map[string]string{"left": nil}})

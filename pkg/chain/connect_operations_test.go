@@ -20,7 +20,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/realserver"
 )
 
-// valueAt returns a value of a JSON document as text, by keys.
+// valueAt returns the value at a path of keys in a JSON document, as text.
 func valueAt(t testing.TB, raw []byte, keys ...string) string {
 	t.Helper()
 	var v any

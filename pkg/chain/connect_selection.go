@@ -94,7 +94,7 @@ func (a *serverAdmission) decide(ctx context.Context, result *Result, calls []re
 	x := a.explainer
 	req := Request(a.Request)
 	req.Namespace = a.ObjectNamespace
-	if a.Operation != admissionv1.Create { // a CREATE may have received its name later
+	if a.Operation != admissionv1.Create { // on CREATE, ObjectName may be generated after the webhook calls
 		req.Name = a.ObjectName
 	}
 	req.User = withGroups(a.User)
@@ -128,7 +128,7 @@ func (a *serverAdmission) decide(ctx context.Context, result *Result, calls []re
 	return nil
 }
 
-// setReason sets the reason and the detail. It changes nothing if the predicates and the call disagree.
+// setReason sets the reason and the detail. It changes nothing if the predicates contradict Called.
 func (v *Selection) setReason(why reason, result *Result) {
 	switch {
 	case why.decision != Matches && !v.Called:
@@ -173,7 +173,7 @@ func isBuiltIn(object runtime.Object) bool {
 	return !custom
 }
 
-// converted reports whether the object in a review has another version than the request's.
+// converted reports whether the API server converted the object before it sent the review.
 func converted(review []byte) bool {
 	var kinds struct {
 		Request struct {

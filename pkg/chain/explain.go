@@ -30,7 +30,7 @@ type Explained struct {
 	// Index is the webhook's index among all mutating or all validating webhooks.
 	Index int
 	// Predicates are the conditions for calling the webhook, in the API server's order. The API
-	// server stops at the first that fails. Predicates also has the ones after it, but
+	// server stops at the first that fails. Predicates lists the later ones too, but lists
 	// matchConditions only if a rule matches.
 	Predicates []Predicate
 	// Kind and Resource are the ones that the webhook would receive. Under matchPolicy Equivalent

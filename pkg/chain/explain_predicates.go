@@ -41,7 +41,7 @@ func exempt(a admission.Attributes) Predicate {
 	return Predicate{Reason: ByResource, Result: Holds, Detail: fmt.Sprintf("webhooks can be called for kind %s", a.GetKind().Kind)}
 }
 
-// answerOf converts the result of a match.
+// answerOf returns Holds for true and Fails for false.
 func answerOf(holds bool) PredicateResult {
 	if holds {
 		return Holds

@@ -248,7 +248,8 @@ func TestExplainAgrees(t *testing.T) {
 	}
 }
 
-// decided evaluates predicates in the order of the API server.
+// decided returns whether the API server calls the webhook, and the predicate that decides. A predicate that fails
+// counts before one with an error, and matchConditions count last.
 func decided(all []chain.Predicate) (called bool, by chain.Reason) {
 	for _, answer := range []chain.PredicateResult{chain.Fails, chain.Errs} {
 		for _, p := range all {

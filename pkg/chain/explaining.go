@@ -8,7 +8,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
 )
 
-// An explaining explains the webhooks of one request instead of calling them.
+// An explaining is the explanation of one request in progress. It explains the webhooks instead of calling them.
 type explaining struct {
 	subject              *inprocess.Subject
 	predicates           *predicates

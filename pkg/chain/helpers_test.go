@@ -21,8 +21,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// Failing calls must not write to the log. The error handlers of apimachinery also wait by a process-wide clock,
-// which does not work in testing/synctest.
+// Failing calls must not write to the log. The error handlers of apimachinery also limit their rate by a
+// process-wide clock, which does not work in testing/synctest.
 func init() {
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)

@@ -119,14 +119,15 @@ func affinityTerms(a *corev1.Affinity) []corev1.PodAffinityTerm {
 	return terms
 }
 
-// inTreePlugins names the plugins that are on by default and can change an object, by resource.
+// inTreePlugins names the plugins that are enabled by default and can change an object, by resource.
 var inTreePlugins = map[string]string{
 	"pods":                   "ServiceAccount, Priority, LimitRanger and DefaultTolerationSeconds",
 	"persistentvolumeclaims": "DefaultStorageClass",
 	"ingresses":              "DefaultIngressClass",
 }
 
-// equivalentLimits adds a limit if an API server would call the webhook with another version of the object.
+// equivalentLimits adds a limit if an API server would call the webhook with a version to which this engine cannot
+// convert the object.
 func (r limited) equivalentLimits(h *inprocess.Hook, a admission.Attributes, add limiter) {
 	if *h.GetMatchPolicy() != admissionregistrationv1.Equivalent {
 		return

@@ -139,7 +139,7 @@ func TestMatching(t *testing.T) {
 	}
 }
 
-// A selection considers the object after the patches of the webhooks before it.
+// The API server evaluates the selectors of a webhook on the object with the patches of the webhooks before it.
 func TestVerdictsAfterPatches(t *testing.T) {
 	labelled := func(h *admissionregistrationv1.MutatingWebhook) { h.ObjectSelector = selector("seen", "yes") }
 	w := chain.Webhooks{

@@ -74,7 +74,7 @@ func TestResultsAreNotShared(t *testing.T) {
 	}
 }
 
-// refusing is a plugin that keeps its error.
+// refusing is a plugin that returns the same error value in every call.
 type refusing struct{ err *apierrors.StatusError }
 
 func (refusing) Handles(admission.Operation) bool { return true }

@@ -18,11 +18,11 @@ type Options struct {
 	// Plugins are in-tree admission plugins. They run in this order before the webhooks, in both
 	// rounds of the mutating chain, as in the API server.
 	Plugins []Plugin
-	// Types add Go types to those of Kubernetes, such as the AddToScheme function of a package. The
-	// engine drops fields that these types do not have, and runs their defaulting functions.
-	// Custom resources belong in CRDs instead.
+	// Types are functions that add Go types to those of Kubernetes, such as the AddToScheme of a
+	// package. The engine drops fields that these types do not have, and runs their defaulting
+	// functions. Custom resources belong in CRDs instead.
 	Types []func(*runtime.Scheme) error
-	// CRDs define custom resources. Their objects are pruned, defaulted and validated by the
+	// CRDs define custom resources. Their objects are pruned, defaulted and validated by their
 	// schemas. Webhooks with matchPolicy Equivalent are called with any of the versions.
 	CRDs []*apiextensionsv1.CustomResourceDefinition
 	// Conversions answer the conversion reviews of a CustomResourceDefinition, by its name. A

@@ -38,7 +38,8 @@ var conditions = sync.OnceValue(func() plugincel.ConditionCompiler {
 // rejectedBefore is the detail of [ByRejection].
 const rejectedBefore = "the request had been rejected by then"
 
-// A reason is the predicate that decided about a webhook. rejects is set if evaluating it rejects the request.
+// A reason is the predicate that decided whether a webhook is called. rejects is set if evaluating it rejects the
+// request.
 type reason struct {
 	decision Reason
 	detail   string
@@ -168,14 +169,14 @@ type selector struct {
 	list                 []selected // in the order of the hooks
 }
 
-// selectMutating decides about the first count mutating webhooks, except those already decided.
+// selectMutating adds the first count mutating webhooks to the list, except those that are in it already.
 func (s *selector) selectMutating(count int) {
 	for len(s.list) < count {
 		s.add(s.mutating[len(s.list)])
 	}
 }
 
-// selectValidating decides about the validating webhooks, after all mutating webhooks.
+// selectValidating adds the validating webhooks to the list. The mutating webhooks must be in it already.
 func (s *selector) selectValidating() {
 	for _, h := range s.validating[len(s.list)-len(s.mutating):] {
 		s.add(h)

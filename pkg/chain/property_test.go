@@ -19,7 +19,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// A random has random webhooks and counts the calls of each.
+// A random generates random webhooks and requests, and counts the calls of each webhook.
 type random struct {
 	*rand.Rand
 	mu    sync.Mutex

@@ -31,8 +31,8 @@ type call struct {
 // A recording records the webhook calls and the audit annotations of one run.
 type recording struct {
 	mutating []*inprocess.Hook
-	// beforeCall is called before the first attempt of each call in round 0 of a mutating webhook. reinvokes is called
-	// before the second round.
+	// beforeCall is called before each attempt to call a mutating webhook in round 0. reinvokes is called before round
+	// 1 begins.
 	beforeCall func(*inprocess.Hook)
 	reinvokes  func()
 	round      int
@@ -67,7 +67,7 @@ func (r *recording) Begin(h *inprocess.Hook, body []byte) (end func(status int, 
 	}
 }
 
-// add adds a call. The caller holds the lock.
+// add adds a call. The caller holds mu.
 func (r *recording) add(h *inprocess.Hook) *call {
 	c := &call{hook: h, step: r.step, Call: Call{
 		Configuration: h.Configuration, Webhook: h.GetName(), Mutating: h.Mutating, Round: r.round, Index: h.Index}}
@@ -102,7 +102,8 @@ func (r *recording) annotate(key, value string, level auditinternal.Level) {
 	}
 }
 
-// endMutation ends a call of a mutating webhook. It adds a call that failed before its body was sent.
+// endMutation ends a call of a mutating webhook. A call that failed before its body was sent is not open yet, so
+// endMutation adds it.
 func (r *recording) endMutation(index int, value string) {
 	h := r.mutating[index]
 	c := r.open[h]

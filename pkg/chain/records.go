@@ -23,7 +23,7 @@ type Call struct {
 	// if the API server failed before it sent the body.
 	Attempts int
 	// Patch is the JSON Patch of the response, or nil. Mutated reports whether the API server
-	// treated the object as changed by it, which can reinvoke other webhooks.
+	// treated the object as changed by the patch. A change can reinvoke other webhooks.
 	Patch   json.RawMessage
 	Mutated bool
 	Effect  Effect
@@ -103,7 +103,7 @@ func (l Limit) String() string { return l.Message }
 // A LimitCode identifies a kind of [Limit].
 type LimitCode string
 
-// The limits of an engine in this process.
+// The limits of the engine that New returns.
 const (
 	// NoSchema: the custom resource has no CustomResourceDefinition in Options.CRDs.
 	NoSchema LimitCode = "NoSchema"
@@ -113,17 +113,17 @@ const (
 	NoValidation LimitCode = "NoValidation"
 	// NoSubresourceLogic: the checks and changes that only this subresource makes are left out.
 	NoSubresourceLogic LimitCode = "NoSubresourceLogic"
-	// FieldsNotSet: the API server sets some fields before it calls validating webhooks.
+	// FieldsNotSet: the API server sets some fields before it calls validating webhooks, and this engine does not.
 	FieldsNotSet LimitCode = "FieldsNotSet"
 	// NoPlugins: in-tree plugins that may change the object do not run.
 	NoPlugins LimitCode = "NoPlugins"
-	// NotConverted: a webhook is registered for an equivalent resource that needs conversion.
+	// NotConverted: a webhook is registered for an equivalent resource to which this engine cannot convert the object.
 	NotConverted LimitCode = "NotConverted"
 	// NoAuthorizer: a matchCondition uses the authorizer and Options.Authorizer is nil.
 	NoAuthorizer LimitCode = "NoAuthorizer"
 )
 
-// The limits of an engine that uses a real API server.
+// The limits of the engine that Connect returns.
 const (
 	// OldObjectDiffers: the API server stored the old object with other values.
 	OldObjectDiffers LimitCode = "OldObjectDiffers"

@@ -19,7 +19,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// inTree is an in-tree plugin that changes a label in its first calls.
+// inTree is an in-tree plugin that changes a label in each of its first calls. changes is the number of these calls.
 type inTree struct {
 	changes int32
 	calls   atomic.Int32
@@ -42,8 +42,8 @@ func (p *inTree) Admit(_ context.Context, a admission.Attributes, _ admission.Ob
 	return nil
 }
 
-// scripted is a webhook that follows a script with one letter for each call. It changes the object if the letter is
-// "+".
+// scripted is a webhook whose script has one character for each call: "+" if the call changes the object, and "-"
+// if it does not.
 type scripted struct {
 	script string
 	calls  atomic.Int32
@@ -60,8 +60,8 @@ func (s *scripted) handler(name string) http.Handler {
 }
 
 func TestReinvocation(t *testing.T) {
-	// A webhook is written as its name, its policy (! is Never, otherwise IfNeeded), and for each call + or -, whether
-	// it changes the object.
+	// Each hook is a name and a script. A "!" in front of the script means reinvocationPolicy Never, otherwise it is
+	// IfNeeded.
 	for _, test := range []struct {
 		name    string
 		inTree  int32 // the number of changes by the in-tree plugin; negative means no plugin

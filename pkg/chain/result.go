@@ -65,7 +65,7 @@ func ordered(all []*call) []Call {
 	return calls
 }
 
-// selections returns the entries of all webhooks.
+// selections returns Result.Webhooks.
 func selections(list []selected, called map[*inprocess.Hook]bool) []Selection {
 	all := make([]Selection, 0, len(list))
 	for _, s := range list {

@@ -41,7 +41,8 @@ type engine struct {
 	guessedAuthorizer    bool // Options.Authorizer is nil
 	known                *inprocess.KnownNamespaces
 	clients              *inprocess.Clients
-	// realHosts replaces the keys of endpoints in messages with hosts.
+	// realHosts replaces the placeholder hosts in messages with the real hosts of the webhooks (see
+	// inprocess.RealHosts).
 	realHosts *strings.Replacer
 	stop      chan struct{}
 }
@@ -96,7 +97,8 @@ func (e *engine) holdNamespace(r *inprocess.DecodedRequest) (release func()) {
 	return e.known.Hold(inprocess.NewNamespace(r.Namespace, old.Labels))
 }
 
-// build creates the API server's admission chain. The informers start with all objects and run no goroutines.
+// build creates the API server's admission chain. It fills the stores of the informers itself, and never starts the
+// informers.
 func (e *engine) build(registered configurations) error {
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: "https://admitkit.invalid", QPS: -1, Transport: noNamespaces{}})
 	if err != nil {
@@ -157,7 +159,8 @@ func alwaysReady(p admission.Interface, name string) admission.Interface {
 	return p
 }
 
-// noNamespaces is the transport to an API server that has no namespaces. The plugins look there for unknown namespaces.
+// noNamespaces is the transport to an API server that has no namespaces. The plugins ask it for namespaces that the
+// informer does not have.
 type noNamespaces struct{}
 
 func (noNamespaces) RoundTrip(req *http.Request) (*http.Response, error) {

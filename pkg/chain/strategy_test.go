@@ -129,7 +129,7 @@ func TestDeletedNamespace(t *testing.T) {
 	}
 }
 
-// The selection of a webhook considers the object before the webhook's own patch.
+// The API server evaluates the selectors of a webhook on the object without the webhook's own patch.
 func TestVerdictBeforeOwnPatch(t *testing.T) {
 	fresh := func(h *admissionregistrationv1.MutatingWebhook) { h.ObjectSelector = selector("app", "web") }
 	got := admit(t, newChain(t, chain.Webhooks{

@@ -61,7 +61,7 @@ func validateMeta(m *metav1.ObjectMeta, at *field.Path) field.ErrorList {
 	return apivalidation.ValidateObjectMeta(m, false, apivalidation.NameIsDNSSubdomain, at.Child("metadata"))
 }
 
-// validateWebhook checks a webhook with defaults.
+// validateWebhook checks a webhook whose defaults are set.
 func validateWebhook(at *field.Path, seen sets.Set[string], h admissionregistrationv1.ValidatingWebhook) field.ErrorList {
 	errs := validation.IsFullyQualifiedName(at.Child("name"), h.Name)
 	if h.Name != "" && seen.Has(h.Name) {

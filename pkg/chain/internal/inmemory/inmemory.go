@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inmemory is an HTTP transport to a handler in the same process.
+// Package inmemory provides an HTTP transport to a handler in the same process.
 package inmemory
 
 import (
@@ -109,7 +109,7 @@ func (a *Response) Write(b []byte) (int, error) {
 	return a.body.Write(b)
 }
 
-// Flush sends the status. The body is kept until the handler returns.
+// Flush sets the status to 200 unless it is set. The body is kept until the handler returns.
 func (a *Response) Flush() { a.WriteHeader(http.StatusOK) }
 
 func (a *Response) response(req *http.Request) (*http.Response, error) {

@@ -10,8 +10,8 @@ import (
 	webhookutil "k8s.io/apiserver/pkg/util/webhook"
 )
 
-// AddConverters sets the converters of custom resources. Like an admission webhook, a conversion webhook is called
-// through its handler, found by the name of the definition, or at its address.
+// AddConverters sets the converters of custom resources. A conversion webhook is called through the handler with
+// the name of its definition. Without such a handler, it is called at its address.
 func (o *Objects) AddConverters(c *Clients, handlers map[string]http.Handler) error {
 	if len(o.Custom) == 0 {
 		return nil

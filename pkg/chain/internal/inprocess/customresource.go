@@ -28,8 +28,8 @@ func newCustomResource(d *apiextensionsv1.CustomResourceDefinition) (*customReso
 	return &customResource{Resource: r}, nil
 }
 
-// stored returns the object as it is after it was written to the storage and read again. Unknown fields that webhooks add
-// are pruned here and not earlier, so that later webhooks see them.
+// stored returns the object as the API server would read it from the storage after writing it. Unknown fields that
+// webhooks add are pruned here and not earlier, so that later webhooks see them.
 func (r *customResource) stored(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	version := u.GroupVersionKind().GroupVersion()
 	storage, err := apihelpers.GetCRDStorageVersion(r.Definition)

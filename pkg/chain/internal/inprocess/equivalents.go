@@ -50,7 +50,8 @@ func (r *customResource) equivalents(resource schema.GroupVersionResource, subre
 	return all
 }
 
-// versions returns the versions to which and from which objects of a kind can be converted, and the kind's own version.
+// versions returns the kind's own version, and the versions to which this engine can convert objects of the kind, and
+// back.
 func (o *Objects) versions(kind schema.GroupVersionKind) []string {
 	if known, ok := o.convertible.Load(kind); ok {
 		return known.([]string)

@@ -26,9 +26,9 @@ type Hook struct {
 	endpoint
 }
 
-// An endpoint is the address of a webhook. The API server's code gets a unique host instead, the key. With the real
-// host, it would share one client between webhooks with the same address, and the transport could not tell which
-// webhook is called. The transport dials the real host and verifies its certificate.
+// An endpoint is the address of a webhook. The API server's code gets a unique placeholder host instead: the key.
+// If it got the real host, it would share one client between webhooks with the same address. The transport could
+// then not tell which webhook is called. The transport dials the real host and verifies its certificate.
 type endpoint struct {
 	handler http.Handler
 	key     string
@@ -49,7 +49,7 @@ func newEndpoint(c admissionregistrationv1.WebhookClientConfig, sort string, ind
 	}
 	e.host = u.Host
 	if ip := net.ParseIP(u.Hostname()); strings.EqualFold(u.Hostname(), "localhost") || ip != nil && ip.IsLoopback() {
-		// The API server uses HTTP/2 only with loopback hosts.
+		// The API server uses HTTP/2 only with loopback hosts, so the key must be a loopback address, too.
 		block := 200
 		if sort == "validating" {
 			block = 201
@@ -100,7 +100,7 @@ func NewHooks(mutatingConfigurations []*admissionregistrationv1.MutatingWebhookC
 // RealHosts returns a replacer that replaces the keys of endpoints in messages with their hosts.
 func RealHosts(sorts ...[]*Hook) *strings.Replacer {
 	hooks := slices.Concat(sorts...)
-	// A key may be a prefix of another one, so the longest come first.
+	// A key may be a prefix of another one, so the longest keys come first.
 	slices.SortFunc(hooks, func(a, b *Hook) int { return cmp.Compare(len(b.key), len(a.key)) })
 	var pairs []string
 	for _, h := range hooks {

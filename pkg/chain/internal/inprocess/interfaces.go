@@ -9,7 +9,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// Interfaces gives the admission code access to objects during one run.
+// Interfaces implements the API server's admission.ObjectInterfaces for one run.
 type Interfaces struct {
 	*Objects
 	kind    schema.GroupVersionKind // of the request's object
@@ -35,7 +35,8 @@ func (i Interfaces) GetEquivalentResourceMapper() runtime.EquivalentResourceMapp
 	return equivalents{i.Objects, i.kind}
 }
 
-// New is called when a patch changes the kind of the object.
+// New returns an empty object of a kind. The kind can differ from the request's, for example after a patch. If the
+// request's kind has a Go type, a kind without one is an error.
 func (i Interfaces) New(kind schema.GroupVersionKind) (runtime.Object, error) {
 	if i.scheme.Recognizes(i.kind) {
 		return i.scheme.New(kind)
@@ -43,7 +44,7 @@ func (i Interfaces) New(kind schema.GroupVersionKind) (runtime.Object, error) {
 	return i.Objects.New(kind)
 }
 
-// Convert converts a custom resource by the definition of the requested kind, even if a patch changed the kind.
+// Convert converts a custom resource by the definition of the request's kind, even if a patch changed the kind.
 func (i Interfaces) Convert(in, out, context any) error {
 	if r := i.Custom[i.kind.GroupKind()]; r != nil {
 		if _, ok := in.(*unstructured.Unstructured); ok {
@@ -53,7 +54,7 @@ func (i Interfaces) Convert(in, out, context any) error {
 	return i.Objects.Convert(in, out, context)
 }
 
-// Default is called after a patch was applied.
+// Default sets the defaults of the object after a patch, and records it as the current object.
 func (i Interfaces) Default(obj runtime.Object) {
 	i.Objects.Default(obj)
 	*i.current = obj

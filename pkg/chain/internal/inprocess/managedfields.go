@@ -25,7 +25,7 @@ const DefaultManager = "admitkit"
 // which is lost when the first patch is applied. This is why a patch without effect counts as a change.
 type FieldManagers struct {
 	objects *Objects
-	known   sync.Map // of managedKind to *managedfields.FieldManager
+	known   sync.Map // from managedKind to *managedfields.FieldManager
 }
 
 // NewFieldManagers returns the field managers of objects.
@@ -36,7 +36,8 @@ type managedKind struct {
 	subresource string
 }
 
-// builtInFields returns the fields of Kubernetes' own types. It parses their schema once, because that is slow.
+// builtInFields returns a converter that knows the fields of Kubernetes' own types. It parses their schema once,
+// because that is slow.
 var builtInFields = sync.OnceValue(func() managedfields.TypeConverter {
 	return applyconfigurations.NewTypeConverter(strategy.BuiltIn())
 })
@@ -74,9 +75,9 @@ func (f *FieldManagers) stamp(kind schema.GroupVersionKind, subresource string, 
 	return nil
 }
 
-// withoutReset returns a copy of the object in which the fields that the API server resets have their stored values, so
-// that the request does not own them (resetFields in the API server). On an update of the status, the API server resets
-// the other fields. On other requests, it resets the status.
+// withoutReset returns a copy of obj with the stored values in the fields that the API server resets. So the request
+// does not own these fields (resetFields in the API server). On an update of the status, the API server resets the
+// other fields. On other requests, it resets the status.
 func (f *FieldManagers) withoutReset(kind schema.GroupVersionKind, subresource string, live, obj runtime.Object) runtime.Object {
 	from, isCustom := live.(*unstructured.Unstructured)
 	switch v := f.objects.CustomVersion(kind); {
@@ -148,7 +149,7 @@ func (f *FieldManagers) manager(kind managedKind) (*managedfields.FieldManager, 
 	return m, nil
 }
 
-// fields returns the fields of all versions (buildOpenAPIModelsForApply).
+// fields returns a converter that knows the fields of all versions, as buildOpenAPIModelsForApply does.
 func (r *customResource) fields() (managedfields.TypeConverter, error) {
 	merged, err := builder.MergeSpecsV3()
 	if err != nil {

@@ -137,7 +137,7 @@ func (o *Objects) ConvertFieldLabel(kind schema.GroupVersionKind, label, value s
 	return o.scheme.ConvertFieldLabel(kind, label, value)
 }
 
-// Encode encodes an object as the API server does. A built-in object gets the kind.
+// Encode encodes an object as the API server does. It sets the kind and the apiVersion of a built-in object.
 func (o *Objects) Encode(obj runtime.Object, kind schema.GroupVersionKind) ([]byte, error) {
 	if _, ok := obj.(*unstructured.Unstructured); !ok {
 		// The admission code may still use the object, so its TypeMeta must not change.

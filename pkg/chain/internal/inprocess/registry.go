@@ -66,7 +66,7 @@ func (r *registry) beforeCreate(m metav1.Object) error {
 	return nil
 }
 
-// store changes the object as writing it to the storage and reading it again does.
+// store replaces the object with the one that the API server would read from the storage after writing it.
 func (r *registry) store() error {
 	if custom := r.objects.customOf(r.Object); custom != nil {
 		stored, err := custom.stored(r.Object.(*unstructured.Unstructured))
@@ -183,7 +183,7 @@ func pathSegment(name string, prefix bool) []string {
 	return content.IsPathSegmentName(name)
 }
 
-// setPreconditions sets the precondition that the storage of Namespaces adds.
+// setPreconditions sets the precondition that the storage of Namespaces adds to a deletion.
 func (r *registry) setPreconditions(old metav1.Object) {
 	if uid := old.GetUID(); isNamespace(r.Resource) && uid != "" {
 		r.Options.(*metav1.DeleteOptions).Preconditions = &metav1.Preconditions{UID: &uid}

@@ -143,7 +143,8 @@ func unmarshal(data []byte, into runtime.Object) (strict []error, err error) {
 	return strict, err
 }
 
-// DecodeAsSent decodes an object that a webhook received. A patch may have left values of any type in a custom resource.
+// DecodeAsSent decodes an object that a webhook received. Unlike DecodeObject, it accepts values of any type in a
+// custom resource, because a patch may have put them there.
 func (o *Objects) DecodeAsSent(data []byte) (runtime.Object, error) {
 	kind, err := json.DefaultMetaFactory.Interpret(data)
 	if err != nil {
@@ -217,8 +218,8 @@ func isNamespace(r schema.GroupVersionResource) bool {
 	return r.Group == "" && r.Resource == "namespaces"
 }
 
-// namespacedByDefault reports whether a built-in resource is namespaced. As with clients, a request for such a
-// resource without a namespace is then for the namespace "default".
+// namespacedByDefault reports whether a built-in resource is namespaced. The engine then uses the namespace
+// "default" for a request without one, as clients do.
 func namespacedByDefault(kind schema.GroupVersionKind, r schema.GroupVersionResource) bool {
 	return strategy.BuiltIn().Recognizes(kind) && !k8svalidation.ClusterScoped(r.GroupResource())
 }

@@ -14,7 +14,8 @@ type Subject struct {
 	*DecodedRequest
 	Objects *Objects
 	Context context.Context
-	// Attributes are those of the current admission. current is the object after the last patch, or nil before it.
+	// Attributes are those of the current admission. current is the object after the last patch, or nil before the
+	// first.
 	Attributes admission.Attributes
 	current    runtime.Object
 }

@@ -41,7 +41,8 @@ func NewClients(resolve func(context.Context, string, string, int32) (string, er
 	return c
 }
 
-// addConversion registers the conversion webhook of a definition, and sets its clientConfig to its key.
+// addConversion registers the conversion webhook of a definition, and puts the key of its endpoint into the
+// clientConfig.
 func (c *Clients) addConversion(d *apiextensionsv1.CustomResourceDefinition, handler http.Handler) {
 	w := d.Spec.Conversion
 	config := admissionregistrationv1.WebhookClientConfig{URL: w.Webhook.ClientConfig.URL, CABundle: w.Webhook.ClientConfig.CABundle}

@@ -31,8 +31,8 @@ const (
 	CRDsPath       = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 )
 
-// An API sends requests unchanged, byte for byte. The clients of client-go would decode and encode objects and hide
-// response headers.
+// An API is a client of the API server that sends requests unchanged, byte for byte. The clients of client-go would
+// decode and encode objects, and hide response headers.
 type API struct {
 	base   *url.URL
 	client *http.Client
@@ -175,7 +175,7 @@ func (a *API) Get(ctx context.Context, path string, out any) error {
 	return a.Do(ctx, Message{Method: http.MethodGet, Path: path}, out)
 }
 
-// Write sends in. It decodes the stored object from the response into in.
+// Write sends an object, and then overwrites it with the object in the response.
 func (a *API) Write(ctx context.Context, method, path string, in any) error {
 	body, err := json.Marshal(in)
 	if err != nil {

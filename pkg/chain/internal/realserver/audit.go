@@ -43,7 +43,8 @@ type auditEvent struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// Want must be called before the request is sent. The channel receives the annotations of its audit event.
+// Want returns a channel that receives the annotations of the audit event with this ID. It must be called before the
+// request is sent.
 func (l *AuditLog) Want(id string) <-chan map[string]string {
 	if l == nil {
 		return nil

@@ -76,7 +76,8 @@ func (c *cleaner) finalize(ctx context.Context, path string, namespace Document)
 	return c.api.Do(ctx, Message{Method: http.MethodPut, Path: path + "/finalize", Body: namespace.Encode()}, nil)
 }
 
-// removeObject deletes the object with this uid, removes its finalizers, and waits until it is gone.
+// removeObject deletes the object, removes its finalizers, and waits until it is gone. If another object has taken
+// its name, that object stays.
 func (c *cleaner) removeObject(ctx context.Context, kind servedResource, namespace string, object Document) error {
 	path := kind.path(namespace, object.meta("name"))
 	uid := object.meta("uid")

@@ -39,7 +39,7 @@ func (n *namespaces) createDeclared(ctx context.Context) error {
 	return nil
 }
 
-// Need creates a namespace unless it exists.
+// Need creates a namespace unless it exists. It does nothing if the engine has declared namespaces.
 func (n *namespaces) Need(ctx context.Context, name string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -72,7 +72,8 @@ func (n *namespaces) create(ctx context.Context, name string, labels map[string]
 	return nil
 }
 
-// compare checks a namespace that existed before the engine. The engine does not change it.
+// compare returns an error if a namespace that existed before the engine is being deleted, or lacks one of the labels.
+// The engine does not change such a namespace.
 func (n *namespaces) compare(ctx context.Context, name string, labels map[string]string) error {
 	var ns corev1.Namespace
 	if err := n.api.Get(ctx, NamespacesPath+"/"+name, &ns); err != nil {

@@ -37,7 +37,7 @@ type proxy struct {
 	requests map[string]*observed // by id of the request
 }
 
-// markerPath is the path of the marker webhooks at the proxy.
+// markerPath is the path at which the proxy answers the marker webhooks: see registerMarkers.
 const markerPath = "/marker"
 
 // newProxy starts a proxy on a loopback address.

@@ -24,8 +24,8 @@ type registrar struct {
 	proxy    *proxy
 }
 
-// register stores the configurations, and the marker configurations after them. It changes the clientConfigs and the
-// matchConditions of the webhooks.
+// register stores the configurations, and then the marker configurations: see registerMarkers. It changes the
+// clientConfigs and the matchConditions of the webhooks.
 func (r *registrar) register(ctx context.Context, mutating []*admissionregistrationv1.MutatingWebhookConfiguration,
 	validating []*admissionregistrationv1.ValidatingWebhookConfiguration, handlers map[string]http.Handler) error {
 	last := ""
@@ -75,9 +75,10 @@ func (r *registrar) storeValidating(ctx context.Context, c *admissionregistratio
 	return r.api.Write(ctx, http.MethodPost, ValidatingPath, c)
 }
 
-// registerMarkers stores a mutating and a validating configuration that show when they are enforced. The API server
-// loads configurations in the order in which they were stored, so the engine's other configurations are enforced by
-// then. The names of the markers sort last, so that they do not change the indexes of other webhooks.
+// registerMarkers stores the marker configurations: one mutating and one validating webhook that deny every request
+// they get. A denial shows that the API server calls the webhook. The API server loads configurations in the order
+// in which they were stored, so it then calls the engine's other webhooks too. The names of the marker
+// configurations sort last, so that they do not change the indexes of other webhooks.
 func (r *registrar) registerMarkers(ctx context.Context, last string) error {
 	name := "zzz-admitkit-marker-" + r.engineID
 	for name < last && len(name) < 200 {
@@ -105,12 +106,12 @@ func (r *registrar) registerMarkers(ctx context.Context, last string) error {
 	return r.storeValidating(ctx, validating)
 }
 
-// markerID returns the id of the requests that call a marker and no other webhook.
+// markerID returns the id of the requests that call a marker webhook and no other webhook of the engine.
 func (r *registrar) markerID(mutating bool) string {
 	return fmt.Sprintf("marker-%s-%t", r.engineID, mutating)
 }
 
-// awaitEnforced waits until the API server calls both markers.
+// awaitEnforced waits until the API server calls both marker webhooks.
 func (r *registrar) awaitEnforced(ctx context.Context) error {
 	body := encodeJSON(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"generateName": "marker-"}})
 	for _, mutating := range []bool{true, false} {

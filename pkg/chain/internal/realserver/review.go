@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// requestKey is the entry in the extra of a user with the id of the request.
+	// requestKey is the key in the user's extra whose value is the id of the request.
 	requestKey = "chain.admitkit/request"
 
 	// markerReason is the reason in the denial of a marker webhook.
@@ -32,15 +32,16 @@ type envelope struct {
 	} `json:"request"`
 }
 
-// openReview decodes a review. It returns a zero envelope for another body, which can come after a redirect.
+// openReview decodes a review. It returns a zero envelope for a body that is not a review, such as the API server can
+// send after a redirect.
 func openReview(review []byte) envelope {
 	var e envelope
 	_ = json.Unmarshal(review, &e)
 	return e
 }
 
-// onlyFor returns a matchCondition that is true only for requests with an id v for which the CEL expression test is
-// true. A false condition skips the webhook, even if another condition has an error.
+// onlyFor returns a matchCondition that selects requests by their id. The CEL expression test decides, and has the
+// id as its variable v. A false condition skips the webhook, even if another condition has an error.
 func onlyFor(test string) admissionregistrationv1.MatchCondition {
 	return admissionregistrationv1.MatchCondition{Name: requestKey, Expression: fmt.Sprintf(
 		"has(request.userInfo.extra) && %[1]q in request.userInfo.extra && request.userInfo.extra[%[1]q].exists(v, %[2]s)", requestKey, test)}

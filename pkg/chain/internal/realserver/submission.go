@@ -52,7 +52,7 @@ func NewSubmission(ctx context.Context, s *Server, req Request, id string) (*Sub
 }
 
 // ChangesNothing reports whether the request stores nothing on the API server, so that it can run at the same time as
-// others for the same object.
+// other requests for the same object.
 func (s *Submission) ChangesNothing() bool {
 	return s.Operation == admissionv1.Connect || s.Operation == admissionv1.Create && s.DryRun && s.SubResource == ""
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// with returns a copy of the map with one more entry, because others may share the map.
+// with returns a copy of the map with one more entry, because other objects may share the map.
 func with(m map[string]string, key, value string) map[string]string {
 	c := make(map[string]string, len(m)+1)
 	maps.Copy(c, m)

@@ -31,7 +31,7 @@ func Has(kind schema.GroupVersionKind) bool {
 	return BuiltIn().Recognizes(kind)
 }
 
-// PrepareForCreate sets the fields that the API server sets on every object that is created.
+// PrepareForCreate sets the fields that the API server sets when it creates an object, and resets the status.
 func PrepareForCreate(kind schema.GroupVersionKind, obj runtime.Object, m metav1.Object) {
 	if k8svalidation.CountsChanges(kind.GroupKind()) {
 		m.SetGeneration(1)
@@ -140,7 +140,7 @@ func prepareForStatus(obj, old runtime.Object, m, oldMeta metav1.Object) {
 	}
 }
 
-// Canonicalize sets the name label of a Namespace. The API server does this after validation.
+// Canonicalize sets the label kubernetes.io/metadata.name of a Namespace. The API server does this after validation.
 func Canonicalize(obj runtime.Object) {
 	if o, ok := obj.(*corev1.Namespace); ok && o.Labels[corev1.LabelMetadataName] != o.Name {
 		o.Labels = with(o.Labels, corev1.LabelMetadataName, o.Name)
