@@ -82,7 +82,7 @@ func fingerprint(c *x509.Certificate) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// authorityName begins the name of every CA that a source makes.
+// authorityName is the prefix of the name of every CA that a SelfManaged source creates.
 const authorityName = "admitkit CA of "
 
 // newAuthority returns a new CA that is valid from skew before now.
@@ -121,7 +121,7 @@ func (n names) equal(c *x509.Certificate) bool {
 	return slices.Equal(n.dns, c.DNSNames) && slices.EqualFunc(n.ips, c.IPAddresses, net.IP.Equal)
 }
 
-// host returns one of the names, to verify a certificate.
+// host returns one of the names, for the common name or to verify a certificate.
 func (n names) host() string {
 	if len(n.dns) > 0 {
 		return n.dns[0]
@@ -159,7 +159,8 @@ func (a *authority) issue(n names, t KeyType, now, notAfter time.Time, skew time
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, nil
 }
 
-// commonName cuts a host name to the longest common name (RFC 5280, ub-common-name). Clients verify only the SANs.
+// commonName cuts a host name to the maximum length of a common name (RFC 5280, ub-common-name). Clients verify only
+// the SANs.
 func commonName(host string) string { return host[:min(len(host), 64)] }
 
 func encodeCertificate(c *x509.Certificate) []byte {

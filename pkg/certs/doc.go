@@ -13,8 +13,9 @@
 //		Ready:     certs.Ready(source),
 //	}, hooks...)
 //
-// Start both, each in a goroutine, with an errgroup or a controller-runtime manager: both are Runnables. A source that has
-// ended still serves its last certificate, so the order in which they stop does not matter.
+// Start the source and the server, each in a goroutine, with an errgroup or a controller-runtime manager: both are
+// Runnables. A source that has ended still serves its last certificate, so the order in which they stop does not
+// matter.
 //
 // # How a CA is replaced
 //

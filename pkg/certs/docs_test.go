@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The guide shows the state of a source without options, in the middle of a rotation.
+// The guide shows the state of a source with default options, in the middle of a rotation.
 func TestGuideShowsTheState(t *testing.T) {
 	text, err := os.ReadFile("../../docs/certificates.md")
 	if err != nil {

@@ -18,13 +18,13 @@ import (
 )
 
 // A fakeCluster is an API server in memory with resource versions and conflicts. It remembers every
-// caBundle of each target, because some API servers learn of a change late.
+// caBundle of each target, because a slow API server may still use an earlier one.
 type fakeCluster struct {
 	mu      sync.Mutex
 	version int
 	secret  kube.Secret
 	targets map[string]*kube.TargetState
-	past    map[string][]pastBundle // by target: the bundle of the first entry
+	past    map[string][]pastBundle // the caBundles that the first entry has had, by target
 	note    func(format string, args ...any)
 }
 
@@ -191,7 +191,7 @@ type lagging struct {
 	most   time.Duration
 	faults int                  // one of this many calls fails; 0 means none
 	pauses int                  // one of this many writes waits for half an hour, like a suspended process; 0 means none
-	clock  func() time.Duration // what ahead returns
+	clock  func() time.Duration // what Ahead returns
 }
 
 func (l *lagging) Ahead() time.Duration {

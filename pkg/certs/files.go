@@ -22,8 +22,9 @@ import (
 // FilesOptions configure [Files]. The zero value works.
 type FilesOptions struct {
 	// CAFile holds the CAs, in PEM, that clients trust: ca.crt in the Secrets of cert-manager, which
-	// its cainjector copies into the caBundles. Bundle returns them. A certificate that they do not
-	// trust is not ready, and does not replace one that they trust. Empty means no such check.
+	// its cainjector copies into the caBundles. Bundle returns them. If they do not trust the
+	// certificate, the source is not ready. An untrusted certificate does not replace a trusted one.
+	// Empty means no such check.
 	CAFile string
 	// Interval is the time between two reads of the files. Zero or negative means 10 s.
 	Interval time.Duration
@@ -38,13 +39,13 @@ type FilesOptions struct {
 //
 // The source reads the files at every interval and compares their content. It keeps the certificate
 // being served if the new files cannot be read, do not match (for example because only one was
-// written yet), or hold an invalid certificate while the old one is valid. Status and the log
-// report this. The source uses changed files only once they stay the same for a moment, because half
-// of a CA file may parse.
+// written yet), or hold an invalid certificate while the old one is valid. Status and the log report
+// this. The source uses changed files only once they stay the same for a moment, because a CA file
+// that is only half written may parse.
 //
-// Start returns an error if the files hold no pair. A pair that has expired, or is not valid yet, is served,
-// but the source is not ready. Users then see why the API server does not accept the certificate, which says
-// more than a failed handshake.
+// Start returns an error if the files hold no pair of a certificate and its key. A pair that has expired, or
+// is not valid yet, is served, but the source is not ready. Users then see why the API server does not
+// accept the certificate, which says more than a failed handshake.
 func Files(certFile, keyFile string, o FilesOptions) Source {
 	f := &files{certFile: certFile, o: o, log: o.Logger}
 	f.pair = reload.New(reload.Options[*tls.Certificate]{
@@ -65,7 +66,7 @@ func Files(certFile, keyFile string, o FilesOptions) Source {
 type files struct {
 	certFile string
 	o        FilesOptions
-	log      logr.Logger // set before Start begins to look
+	log      logr.Logger // set before Start reads the files
 	pair     *reload.Files[*tls.Certificate]
 	ca       *reload.Files[*roots] // nil without a CAFile
 	start    atomic.Bool
@@ -123,7 +124,7 @@ func (f *files) load() error {
 	return nil
 }
 
-// reload reads the files again. It records in Status what is wrong with them.
+// reload reads the files again. Status reports what is wrong with them.
 func (f *files) reload(ctx context.Context) {
 	_ = f.pair.Reload(ctx)
 	if f.ca != nil {

@@ -55,7 +55,7 @@ func pairOf(t testing.TB, ca *authority, from, to time.Duration) testPair {
 	return testPair{cert: encodeCertificate(c.Leaf), key: key, ca: encodeCertificate(ca.cert), leaf: c.Leaf}
 }
 
-// A mount is a folder with the files of a source that runs in it.
+// A mount is a folder with certificate files, and the source that reads them.
 type mount struct {
 	t       *testing.T
 	dir     string
@@ -85,7 +85,7 @@ func (m *mount) put(p testPair) {
 	m.write("ca.crt", p.ca)
 }
 
-// start runs the source, in a bubble.
+// start starts the source in the synctest bubble of the test.
 func (m *mount) start(caFile string) {
 	o := FilesOptions{Logger: logr.New(m.log), Interval: testInterval}
 	if caFile != "" {
@@ -147,7 +147,7 @@ func (m *mount) lines() []string {
 	return all
 }
 
-// signed generates a CA that can sign CAs. With by nil it is self-signed.
+// signed generates a CA that can sign CAs. If by is nil, the CA is self-signed.
 func signed(t testing.TB, by *authority) *authority {
 	t.Helper()
 	a := testAuthority(t)

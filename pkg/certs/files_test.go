@@ -59,7 +59,7 @@ func TestFiles(t *testing.T) {
 			m.lines()
 			step.do()
 			m.tick()
-			m.tick() // it must not be logged again
+			m.tick() // the problem must not be logged again
 			t.Log(step.why)
 			m.want(step.serves, true, step.problem)
 			var errs []string
@@ -206,7 +206,7 @@ func TestFilesWithCA(t *testing.T) {
 		if got := m.source.Bundle(); !bytes.Equal(got, one.ca) {
 			t.Errorf("got bundle %s", got)
 		}
-		m.source.Bundle()[0] = 'x' // a copy
+		m.source.Bundle()[0] = 'x' // Bundle returns a copy, so this changes nothing in the source
 		if got := m.source.Status().CANotAfter; !got.Equal(ca.cert.NotAfter) {
 			t.Errorf("the CA ends at %s, want %s", got, ca.cert.NotAfter)
 		}

@@ -19,16 +19,16 @@ type history struct {
 	err     error
 
 	snapshots map[string]snapshot      // the last snapshot of each place, by its name
-	since     map[caSighting]time.Time // since when each snapshot of a place had the CA
+	since     map[caSighting]time.Time // since when every snapshot of a place has had the CA
 	trusted   map[string]error         // whether each target trusts the certificate, as of its last read; nil means yes
-	untrusted error                    // names the targets that do not trust it
+	untrusted error                    // names the targets that do not trust the certificate
 	ready     bool                     // the replica was ready once
 	logged    string                   // the error that was logged last
-	ahead     time.Duration            // how far this clock was ahead when that was logged last
+	ahead     time.Duration            // how far this clock was ahead, as the last error about the clocks says
 	overdue   bool                     // see follow
-	far       debounced                // the clocks differ too much to go on
-	differs   debounced                // the clocks differ enough to log it
-	// clocksDiffer reports whether the difference was logged, or is an error.
+	far       debounced                // the clocks differ by more than ClockSkew
+	differs   debounced                // the clocks differ by more than logDifference
+	// clocksDiffer is the value of differs when logClock last ran.
 	clocksDiffer bool
 }
 
@@ -42,8 +42,8 @@ type snapshot struct {
 	written time.Time // from the server's clock
 }
 
-// follows reports whether a CA in both snapshots was also there all the time between them. It was if nothing was
-// written, or if no source wrote the caBundle and the time between is short.
+// follows reports whether a CA in both snapshots was also there all the time between them. This is so if the
+// object was not written, or if no source wrote its caBundle and the time between is short.
 func (g snapshot) follows(before snapshot, began time.Time, patience time.Duration) bool {
 	return g.version == before.version || g.written.Equal(before.written) && began.Sub(before.at) <= patience
 }
@@ -77,7 +77,7 @@ func (l *history) observe(seen *state, t *turn, patience time.Duration) {
 	}
 }
 
-// record records the CAs in a place.
+// record replaces what is known of a place. A CA that stayed there keeps its time in since.
 func (l *history) record(place string, g snapshot, t *turn, patience time.Duration, there []*x509.Certificate) {
 	before, known := l.snapshots[place]
 	l.snapshots[place] = g
@@ -123,8 +123,8 @@ func (l *history) settlesAt(settle time.Duration) time.Time {
 	return last.Add(settle).Round(0)
 }
 
-// confirmations is the number of consecutive responses that change the result, because one of several
-// API servers may have a wrong clock.
+// confirmations is the number of consecutive updates that change a debounced value. One update is not
+// enough, because one of several API servers may have a wrong clock.
 const confirmations = 3
 
 // A debounced value changes only after several equal updates in a row. The first update sets it at once.

@@ -14,9 +14,9 @@ import (
 // seen is nil if the Secret has no readable state. known is nil for a replica that has just started.
 //
 // The newer state decides the use of each CA. A CA that only the older state has stays trusted as long as one of its
-// certificates may be valid. So an emptied Secret that another replica has filled, or a restored backup, does not end the
-// trust in certificates that are being served. A replica may have started from that backup. So the CA that signs in it
-// is trusted as if it signed now, even if it was about to be retired.
+// certificates may be valid. So an emptied Secret that another replica has filled, or a restored backup, does not end
+// the trust in certificates that are being served. A replica may have started from that backup. So the signing CA of
+// the backup is trusted as if it signed now, even if it was about to be retired.
 func (p policy) merge(seen, known *state, now time.Time) *state {
 	switch {
 	case seen == nil && known == nil:
@@ -81,7 +81,8 @@ const (
 
 // adopt keeps the foreign CAs that a target's caBundle holds now, for example those of cert-manager,
 // since their certificates may still be served. If a target has more than the limits allow, including
-// the CAs of other sources, adopt sets its error and leaves it unchanged.
+// the CAs of other sources, adopt keeps none of its new CAs and sets its error, so that its caBundle
+// is not written.
 func (p policy) adopt(s *state, targets []observation, now time.Time) (*state, []retiring) {
 	adopted := s.clone()
 	var all []retiring
@@ -127,9 +128,9 @@ func (p policy) foreign(s *state, t *observation, now time.Time) []retiring {
 	return found
 }
 
-// isOtherSourceCA reports whether the CA belongs to another self-managed source, by its name. Only
-// that source knows when the CA is no longer needed. The name is no proof, so a CA that lives longer
-// than such a source needs does not count.
+// isOtherSourceCA reports, from the name of the CA, whether it belongs to another self-managed
+// source. Only that source knows when the CA is no longer needed. The name is no proof, so a CA that
+// lives longer than such a source needs does not count.
 func (p policy) isOtherSourceCA(c *x509.Certificate, now time.Time) bool {
 	return strings.HasPrefix(c.Subject.CommonName, authorityName) && !strings.HasPrefix(c.Subject.CommonName, p.name+" ") &&
 		c.NotAfter.Sub(c.NotBefore) <= p.maxOtherSourceLifetime() && !c.NotBefore.After(now.Add(p.skew))

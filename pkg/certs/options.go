@@ -164,7 +164,7 @@ func (o Options) checkUnits() error {
 		value, least time.Duration
 		example      string
 	}{
-		{"CALifetime", o.CALifetime, time.Second, "365*24*time.Hour"}, // certificates count in seconds
+		{"CALifetime", o.CALifetime, time.Second, "365*24*time.Hour"}, // certificates have times in whole seconds
 		{"LeafLifetime", o.LeafLifetime, time.Second, "7*24*time.Hour"},
 		{"Settle", o.Settle, time.Millisecond, "time.Minute"},
 		{"ClockSkew", o.ClockSkew, time.Millisecond, "time.Hour"},

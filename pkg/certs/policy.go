@@ -28,7 +28,7 @@ func renewalTime(notBefore, notAfter time.Time) time.Time {
 }
 
 // endOfTrust returns the time after which every certificate that the CA has signed until now has
-// expired. A replica issues certificates that expire at most one LeafLifetime after it read that
+// expired. A certificate expires at most one LeafLifetime after its replica read in the Secret that
 // this CA signs. The clock of that replica may be ahead of this one, and so may the clock of the
 // replica that ends the trust.
 func (p policy) endOfTrust(c *x509.Certificate, now time.Time) time.Time {

@@ -29,7 +29,7 @@ type faultProfile struct {
 	broken   bool          // clocks are wrong by up to two years
 	elected  bool          // only the elected replica may write
 	options  bool          // options differ between replicas
-	targets  bool          // targets are emptied, set back and recreated
+	targets  bool          // targets are emptied, restored to an earlier version, and recreated
 }
 
 var faultProfiles = []faultProfile{

@@ -70,8 +70,9 @@ func (t *turn) ownedByOther(o *observation) bool {
 	return errors.Is(o.err, kube.ErrOtherOwner) && slices.ContainsFunc(t.targets, func(o observation) bool { return o.err == nil })
 }
 
-// notReadyReason returns why a replica does not become ready, or nil. Every caBundle must have trusted
-// its CA for Settle, so that every API server has read it. The very first CA needs no wait.
+// notReadyReason returns why a replica does not become ready, or nil. Every caBundle must have had the
+// CA of the serving certificate for Options.Settle, so that every API server has read it. The very
+// first CA needs no wait.
 func (s *SelfManaged) notReadyReason(t *turn, trust error) error {
 	if trust != nil {
 		return trust

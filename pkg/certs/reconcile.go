@@ -159,13 +159,13 @@ func withState(data map[string][]byte, s *state) (map[string][]byte, error) {
 	if all == nil {
 		all = map[string][]byte{}
 	}
-	delete(all, rotateKey) // done
+	delete(all, rotateKey) // the request was handled
 	maps.Copy(all, own)
 	return all, nil
 }
 
-// inject writes the CAs of the state, which is in the Secret, to every caBundle. It updates the observations
-// with what it wrote.
+// inject writes the CAs of the state to every caBundle. The Secret must have that state already. inject
+// updates the observations with what it wrote.
 func (s *SelfManaged) inject(ctx context.Context, t *turn, desired *state) error {
 	var errs []error
 	for i := range t.targets {
@@ -246,8 +246,8 @@ func (s *SelfManaged) mayKeep(st *state, t *turn, leaf, issuer *x509.Certificate
 	})
 }
 
-// serveFromMemory renews a certificate that is about to expire when the Secret cannot be read. The new
-// one may not be trusted, but an expired one never is.
+// serveFromMemory is for a turn that cannot use the Secret. It renews a certificate that is about to
+// expire, with the CA in memory. The new certificate may not be trusted, but an expired one never is.
 func (s *SelfManaged) serveFromMemory(t *turn) {
 	known, current := s.known(), s.served.Load()
 	if known == nil || current == nil || current.Leaf.NotAfter.Sub(t.judged) > s.policy.leafLifetime/6 {
@@ -290,9 +290,9 @@ func (s *SelfManaged) mayWrite() bool {
 // nothing, since a step at the wrong time, such as the end of the trust in a CA, affects all
 // replicas. It serves a certificate that is valid by both clocks.
 
-// setTimes sets the times of a turn after everything was read. It reports whether the turn may go on.
-// The turn must end if this API server's clock disagrees with the clock of earlier responses: one of
-// the two is wrong.
+// setTimes sets the times of a turn after everything was read. It reports whether the turn may
+// continue. The turn must end if this API server's clock disagrees with the clock of earlier
+// responses: one of the two is wrong.
 func (s *SelfManaged) setTimes(t *turn) bool {
 	t.now, t.ahead = s.clock(), s.cluster.Ahead()
 	t.judged, t.differ = t.now, nil

@@ -40,7 +40,7 @@ func onlyConflicts(err error) bool {
 	return all(err, func(err error) bool { return errors.Is(err, kube.ErrConflict) })
 }
 
-// all reports whether of is true for all of the joined errors.
+// all reports whether the function of returns true for each of the errors that err joins.
 func all(err error, of func(error) bool) bool {
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(many.Unwrap(), func(one error) bool { return !all(one, of) })

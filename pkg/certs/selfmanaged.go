@@ -23,16 +23,17 @@ import (
 // it in an order in which no call fails:
 //
 //  1. publish: a new CA is added to the Secret, and to every caBundle beside the old one;
-//  2. sign: when a replica has found it in every caBundle for Options.Settle, it signs, and the key of the old CA is deleted;
+//  2. sign: when a replica has found the new CA in every caBundle for Options.Settle, the new CA signs, and the key of
+//     the old CA is deleted;
 //  3. retire: when every certificate of the old CA has expired, that CA is removed.
 //
 // Every replica takes any step that is due. It changes the Secret only by compare-and-swap, and a caBundle only if it is
 // the one that was read before the Secret. So a replica with an old view cannot revert a step of another replica.
 //
-// If the Secret is deleted, emptied or damaged, a replica writes it again from its memory. To replace a CA at once, add a
-// key named "rotate" with any value to the Secret. A foreign CA in a caBundle stays trusted for one LeafLifetime, so that
-// webhooks can move here from cert-manager under traffic. The CA of another SelfManaged source stays until that source
-// removes it, or until it expires.
+// If the Secret is deleted, emptied or damaged, a replica writes it again from its memory. To replace a CA at once, add
+// a key named "rotate" with any value to the Secret. A foreign CA in a caBundle stays trusted for one LeafLifetime, so
+// that webhooks can move from cert-manager to this source under traffic. The CA of another SelfManaged source stays
+// until that source removes it, or until it expires.
 type SelfManaged struct {
 	o       Options
 	policy  policy

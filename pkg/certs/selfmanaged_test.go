@@ -22,7 +22,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/certs/internal/kube"
 )
 
-// inBubble runs a test in a synctest bubble, with a cluster that has the target.
+// inBubble runs a test in a synctest bubble, with a fake cluster that has the target webhooks.
 func inBubble(t *testing.T, name string, test func(*testing.T, *fakeCluster)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {

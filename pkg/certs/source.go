@@ -15,7 +15,7 @@ import (
 // concurrent use.
 //
 // A source serves a certificate until it has a better one. It reports a failed renewal in Status and
-// in the log; handshakes go on.
+// in the log, and continues to serve.
 type Source interface {
 	// Start runs the source until ctx is done, and then returns nil. It returns an error at once if
 	// there is no certificate to serve and waiting will not help: a file does not parse, or the
@@ -38,7 +38,7 @@ type Status struct {
 	Err error
 	// NotBefore and NotAfter are the validity of the serving certificate; zero if there is none.
 	NotBefore, NotAfter time.Time
-	// CANotAfter is the end of the CA that signed it; zero if the source does not know the CA.
+	// CANotAfter is when the CA of the serving certificate expires; zero if the source does not know the CA.
 	CANotAfter time.Time
 	// Phase is the step of the CA's rotation. Empty for sources that do not rotate.
 	Phase Phase
@@ -67,8 +67,8 @@ type Phase string
 const (
 	Starting   Phase = "starting"   // no CA yet
 	Stable     Phase = "stable"     // one CA, trusted everywhere
-	Publishing Phase = "publishing" // a new CA goes into every caBundle, the old one signs
-	Retiring   Phase = "retiring"   // the new CA signs, the old one is still trusted
+	Publishing Phase = "publishing" // a new CA is written to every caBundle, and the old one signs
+	Retiring   Phase = "retiring"   // the new CA signs, and the old one is still trusted
 )
 
 // TLSConfig returns a server configuration that serves the certificate of the source.

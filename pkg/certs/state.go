@@ -18,9 +18,9 @@ import (
 
 // A state has all CAs and the use of each. The replicas share it in the Secret. It is immutable: a change returns a new one.
 //
-// A CA that is no longer needed is recorded as retired. If a CA is missing in the Secret and not recorded as retired, it
-// was lost, and a replica that knows it writes it again. So a bundle loses a CA only on purpose, even if a replica with
-// an old view writes it.
+// A CA that is no longer needed is recorded as retired. If a CA is missing in the Secret and not recorded as retired,
+// it was lost, and a replica that knows it writes it again. So a caBundle loses a CA only on purpose, even if the
+// replica that writes it has an old view.
 type state struct {
 	generation int64      // grows with each write
 	signing    *authority // signs certificates; nil before the first CA has settled
@@ -40,7 +40,7 @@ type retiring struct {
 type retired struct {
 	id    string
 	until time.Time // when the certificate expires
-	// foreign means that the CA was foreign. This source may still have the same CA as its own.
+	// foreign means that the CA was kept as a foreign CA of a target. The source may still have the same CA as its own.
 	foreign bool
 }
 
@@ -172,7 +172,7 @@ type retiredDocument struct {
 	Foreign bool      `json:"foreign,omitempty"`
 }
 
-// documentVersion grows with every change of the document. A new member is a change, too, because an older program
+// documentVersion grows with every change of the format. A new member is a change, too, because an older program
 // would drop it.
 const documentVersion = 1
 
@@ -264,8 +264,9 @@ func decodeState(data map[string][]byte) (*state, error) {
 	return s, nil
 }
 
-// withoutState returns the reason why the data has no state. The bundle can remain alone after a client
-// removed the state. The request to rotate can be older than the first CA.
+// withoutState returns errEmptySecret, or errForeignSecret if the data has keys that are not the
+// source's. The source's other keys can be there without a state: a client may have removed only the
+// state, and a user may request a rotation before the first CA exists.
 func withoutState(data map[string][]byte) error {
 	var others []string
 	for key, value := range data {

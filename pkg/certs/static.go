@@ -15,7 +15,7 @@ import (
 
 // Static returns a source with a fixed certificate and its key. It is for tests, and for programs that restart
 // to change the certificate. The bundle, in PEM, holds the CAs that clients trust; it may be empty. An expired
-// certificate is served, but not ready.
+// certificate is served, but the source is not ready.
 func Static(certificate tls.Certificate, bundle []byte) Source {
 	s := &static{}
 	s.served, s.roots, s.err = newStatic(certificate, bundle)

@@ -29,8 +29,8 @@ func (u *unwritable) WriteTarget(ctx context.Context, t kube.Target, s kube.Targ
 	return u.cluster.WriteTarget(ctx, t, s, bundle)
 }
 
-// watchCalls calls the replicas every minute, or a thousand times in all, with each caBundle that an API server with a
-// delay of up to lag may use.
+// watchCalls calls the replicas every minute, but at most a thousand times in all, with each caBundle that an API
+// server with a delay of up to lag may use.
 func watchCalls(t *testing.T, f *fakeCluster, target Target, lag, length time.Duration, replicas ...*replica) {
 	t.Helper()
 	for begin := time.Now(); time.Since(begin) < length; {
@@ -273,8 +273,9 @@ func TestReadyIgnoresAFault(t *testing.T) {
 	})
 }
 
-// A replica that knows that a CA was retired returns. It does not remove the CA while other replicas,
-// which started from an old copy of the Secret, use it.
+// A replica that knows that a CA was retired loses its connection for a while. Meanwhile another
+// replica starts from an old copy of the Secret and uses that CA. When the first replica returns, it
+// does not remove the CA.
 func TestReplicaReturnsWithNewerState(t *testing.T) {
 	inBubble(t, "return", func(t *testing.T, f *fakeCluster) {
 		away := &failing{cluster: f}
@@ -303,8 +304,8 @@ func TestReplicaReturnsWithNewerState(t *testing.T) {
 	})
 }
 
-// An old copy of the Secret is restored. A replica may have just started with its signing CA, so that CA
-// stays trusted while the replica's certificate is valid.
+// An old copy of the Secret is restored. A replica may have just started with the signing CA of that
+// copy. So that CA stays trusted while the replica's certificate is valid.
 func TestSignsAgain(t *testing.T) {
 	known := sampleState(t)
 	p := policy{leafLifetime: day, skew: time.Hour}

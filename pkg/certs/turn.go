@@ -24,7 +24,7 @@ type turn struct {
 	ahead         time.Duration // how far this clock is ahead of the server's, see cluster
 	differ        error         // set if the clocks differ too much
 	follows       bool          // this replica must not write: another one is elected, or none yet
-	judged        time.Time     // for judging certificates: this clock's, or the API server's if they differ too much
+	judged        time.Time     // for checking certificates: this clock's, or the API server's if they differ too much
 }
 
 // waits returns why nothing may be written in this turn, or nil.
@@ -35,8 +35,8 @@ func (t *turn) waits() error {
 	return t.differ
 }
 
-// validity returns the validity, without the skew, of a certificate created in this turn. Its
-// lifetime counts from when this replica read that its CA signs: see endOfTrust.
+// validity returns the validity, without the skew, of a certificate created in this turn. The
+// lifetime counts from the time at which this replica read the Secret: see endOfTrust.
 func (t *turn) validity(lifetime time.Duration) (from, until time.Time) {
 	from, until = t.now, t.readAt.Add(lifetime)
 	if t.judged.Before(from) {
@@ -80,7 +80,7 @@ func (o *observation) setBundle(text []byte) {
 	o.written = true
 }
 
-// needsNoBundle reports whether an error of reading a target means that the target calls no webhook now.
+// needsNoBundle reports whether an error from reading a target means that the target calls no webhook now.
 func needsNoBundle(err error) bool {
 	return errors.Is(err, kube.ErrNoTarget) || errors.Is(err, kube.ErrNoBundle)
 }
@@ -115,8 +115,8 @@ func (o *observation) prefers(signer, issuer *x509.Certificate) bool {
 	})
 }
 
-// verify returns why calls by the target fail with this certificate, or nil. It returns nil if the
-// target could not be read.
+// verify returns why the API server does not trust this certificate when it calls the webhooks of
+// the target, or nil. It returns nil if the target could not be read.
 func (o *observation) verify(leaf *x509.Certificate, now time.Time) error {
 	if o.err != nil {
 		return nil

@@ -37,7 +37,7 @@ type Client struct {
 // behind.
 func (k *Client) Ahead() time.Duration { return time.Duration(k.clockAhead.Load()) }
 
-// New returns a client for the Secret of this name in the cluster of config, which it copies. clock
+// New returns a client for the targets and for the Secret of this name. It copies config. clock
 // returns the time of this machine. fieldManager owns the caBundles.
 func New(config *rest.Config, clock func() time.Time, namespace, secretName, fieldManager string) (*Client, error) {
 	config = rest.CopyConfig(config)

@@ -32,7 +32,7 @@ func (c testCluster) configuration(t *testing.T, kind string, webhooks ...string
 	return Target{Kind: kind, Name: name}, configurations
 }
 
-// TestClient runs all tests that need an API server against one.
+// TestClient runs all tests that need an API server. They share one.
 func TestClient(t *testing.T) {
 	c := testCluster{kubetest.Start(t)}
 	for _, test := range []struct {

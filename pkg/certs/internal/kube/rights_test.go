@@ -97,7 +97,7 @@ func testRights(t *testing.T, c testCluster) {
 	k := c.limited(t, rightsFor(target))
 	ctx, log := testContext(t)
 	kubetest.Eventually(t, func() error { return everything(ctx, k, target) }, func(err error) bool { return err == nil })
-	for len(log.Lines) > 0 { // client-go also logs about the Secret
+	for len(log.Lines) > 0 { // with a logger, client-go would log request bodies with the Secret
 		t.Errorf("logged %q", <-log.Lines)
 	}
 	// The permissions cover no other object.

@@ -86,7 +86,7 @@ func (k *Client) WriteSecret(ctx context.Context, s Secret) error {
 	return k.conflictOr(err, "update")
 }
 
-// checkWritable returns an error for a Secret that cannot be updated, or whose update would be lost.
+// checkWritable returns an error for a Secret that is being deleted, is immutable, or has another type than Opaque.
 func checkWritable(object *unstructured.Unstructured) error {
 	if object.GetDeletionTimestamp() != nil {
 		return fmt.Errorf("is being deleted and waits for the finalizers %s: it is created again after the deletion",

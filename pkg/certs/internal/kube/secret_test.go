@@ -57,7 +57,7 @@ func testSecret(t *testing.T, c testCluster) {
 		t.Errorf("got type %q and label %q", kind, label)
 	}
 
-	// Metadata that other clients add stays, and causes an event.
+	// Metadata that other clients add stays. Adding it changes the version.
 	kubetest.Merge(t, r, "ca", `{"metadata": {"labels": {"mine": "yes"}, "annotations": {"note": "keep"}, "ownerReferences":
 		[{"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "1-2-3"}]}}`)
 	wantError(t, write(first.Version, data("a", "late")), ErrConflict)

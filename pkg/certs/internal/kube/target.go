@@ -62,7 +62,7 @@ func (k *Client) ReadTarget(ctx context.Context, t Target) (TargetState, error) 
 	return state, nil
 }
 
-// singleEntry reads the caBundle of a kind that has one.
+// singleEntry reads the caBundle of a target whose kind has a single one.
 func singleEntry(object *unstructured.Unstructured, t Target) ([]Entry, error) {
 	if err := checkTakesBundle(object, t.Kind); err != nil {
 		return nil, err
@@ -158,7 +158,8 @@ func bundleAt(object map[string]any, path ...string) ([]byte, error) {
 }
 
 // WriteTarget applies only the caBundles. The apply has the resourceVersion of the state, so it
-// fails if the object has changed, and its uid, so it does not create an object.
+// fails if the object has changed. It also has the uid of the state, so it does not create an
+// object.
 func (k *Client) WriteTarget(ctx context.Context, t Target, state TargetState, bundle []byte) error {
 	if len(state.Entries) == 0 {
 		return nil
@@ -176,7 +177,7 @@ func (k *Client) WriteTarget(ctx context.Context, t Target, state TargetState, b
 	return nil
 }
 
-// applyConfiguration returns the configuration to apply.
+// applyConfiguration returns an object with only the caBundles, for a server-side apply.
 func applyConfiguration(t Target, p objectRef, state TargetState, bundle []byte) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{}}
 	object.SetAPIVersion(p.resource.GroupVersion().String())

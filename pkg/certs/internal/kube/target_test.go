@@ -50,7 +50,7 @@ func testWebhooks(t *testing.T, c testCluster) {
 	}
 }
 
-// wantOwned checks what the field manager owns, as the API server writes it.
+// wantOwned checks which fields the field manager owns, in the JSON of managedFields.
 func wantOwned(t *testing.T, object *unstructured.Unstructured, want string) {
 	t.Helper()
 	var got []string
@@ -207,7 +207,7 @@ func testOtherKinds(t *testing.T, c testCluster) {
 				t.Errorf("got %s", got)
 			}
 			stale := mustRead(t, k, target)
-			until(t, k, target, func(state TargetState) error { // a controller writes the status
+			until(t, k, target, func(state TargetState) error { // again if a controller writes the status meanwhile
 				return k.WriteTarget(t.Context(), target, state, []byte(pem))
 			})
 			if got := bundles(mustRead(t, k, target)); got != "="+pem {

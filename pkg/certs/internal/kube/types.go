@@ -40,7 +40,7 @@ type Target struct {
 	// Webhooks limits a webhook configuration to the webhooks of these names; empty means all.
 	Webhooks []string
 	// OwnerAnnotation and Owner identify the installation. An object whose annotation has another
-	// value is not read. Empty means that every object is ours.
+	// value is not read. Empty means no check.
 	OwnerAnnotation, Owner string
 }
 

@@ -24,7 +24,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/certs/internal/kubetest"
 )
 
-// watched runs watch until the end of the test and returns how often changed was called.
+// watched runs Watch until the end of the test, and returns a counter of the calls of changed.
 func watched(ctx context.Context, t *testing.T, k *Client, targets ...Target) *atomic.Int64 {
 	t.Helper()
 	var count atomic.Int64
@@ -90,7 +90,7 @@ func testWatchForbidden(t *testing.T, c testCluster) {
 	if line := <-log.Lines; !strings.Contains(line, want) {
 		t.Errorf("logged %q, want %q", line, want)
 	}
-	// The other watch still works.
+	// The watch of the target still works.
 	before := count.Load()
 	kubetest.Merge(t, r, target.Name, `{"metadata": {"annotations": {"changed": "yes"}}}`)
 	kubetest.Eventually(t, func() error { return nil }, func(error) bool { return count.Load() > before })
@@ -110,7 +110,7 @@ func fakeWatches(next func(n int) (watch.Interface, error)) *Client {
 	return &Client{client: client, namespace: "ns", secretName: "ca", retry: retry{first: time.Second, longest: time.Minute}}
 }
 
-// A failed watch is repeated with growing pauses, until a watch has lasted.
+// A failed watch is repeated with growing pauses. After a watch that lasted, the next one begins soon.
 func TestWatchBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tries []time.Time

@@ -89,7 +89,7 @@ func Parse(t *testing.T, text string) map[string]any {
 	return object
 }
 
-// Get reads an object.
+// Get reads an object. An error ends the test.
 func Get(t *testing.T, r dynamic.ResourceInterface, name string) *unstructured.Unstructured {
 	t.Helper()
 	object, err := r.Get(t.Context(), name, metav1.GetOptions{})
@@ -99,7 +99,7 @@ func Get(t *testing.T, r dynamic.ResourceInterface, name string) *unstructured.U
 	return object
 }
 
-// Merge changes an object as kubectl edit would.
+// Merge applies a JSON merge patch to an object. An error ends the test.
 func Merge(t *testing.T, r dynamic.ResourceInterface, name, patch string) {
 	t.Helper()
 	if _, err := r.Patch(context.WithoutCancel(t.Context()), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "test"}); err != nil {
@@ -107,7 +107,7 @@ func Merge(t *testing.T, r dynamic.ResourceInterface, name, patch string) {
 	}
 }
 
-// Delete deletes an object.
+// Delete deletes an object. An error ends the test.
 func Delete(t *testing.T, r dynamic.ResourceInterface, name string) {
 	t.Helper()
 	if err := r.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
@@ -118,7 +118,7 @@ func Delete(t *testing.T, r dynamic.ResourceInterface, name string) {
 // Admission is the API version of webhook configurations.
 const Admission = "admissionregistration.k8s.io/v1"
 
-// Configuration creates a configuration with webhooks of these names.
+// Configuration creates a webhook configuration with webhooks of these names.
 func (c *Cluster) Configuration(t *testing.T, kind string, webhooks ...string) (name string, configurations dynamic.ResourceInterface) {
 	t.Helper()
 	created := c.Create(t, Admission, kind, Parse(t, fmt.Sprintf(
