@@ -41,7 +41,8 @@ type Options struct {
 // A User holds the credentials that an API server sends to the webhooks at one host. Set exactly
 // one of Service, URL and Host. Set a client certificate, a token, or a user name with a password;
 // a client certificate may be combined with a token or a password. A webhook that receives a token
-// or a password can impersonate the API server elsewhere, so do not share one between owners.
+// or a password can impersonate the API server elsewhere, so do not use the same one for webhooks
+// of different owners.
 type User struct {
 	// Service is the service of a webhook's clientConfig, with its port.
 	Service *admissionregistrationv1.ServiceReference
@@ -234,8 +235,9 @@ func urlHost(text string) (string, error) {
 	return u.Host, nil
 }
 
-// patternHost refuses names that the API server would never look up. It also refuses wildcards that
-// send the credentials to the webhooks of others, who could then impersonate the API server.
+// patternHost returns the name with its port. It refuses names that the API server would never look
+// up, and wildcards that send the credentials to the webhooks of others, who could then impersonate
+// the API server.
 func patternHost(name string) (string, error) {
 	host, port, err := net.SplitHostPort(name)
 	if err != nil {
