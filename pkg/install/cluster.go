@@ -21,7 +21,7 @@ import (
 
 // A cluster is the API server as an installation uses it. kubeCluster implements it.
 type cluster interface {
-	// read returns the stored configuration, or nil.
+	// read returns the stored configuration, or nil if there is none.
 	read(context.Context, sort) (*unstructured.Unstructured, error)
 	// apply applies a configuration. If object has a resourceVersion, apply returns errChanged unless
 	// the stored resourceVersion is equal. cut and remove check the resourceVersion of l in the same
@@ -47,12 +47,12 @@ type kubeCluster struct {
 	fresh     dynamic.Interface // opens a connection per request
 	namespace string
 	name      string // of both configurations
-	owned     bool   // by the Namespace
+	owned     bool   // the Namespace owns the configurations
 }
 
 func newKubeCluster(o Options) (*kubeCluster, error) {
 	config := rest.CopyConfig(o.Config)
-	config.QPS, config.Burst = -1, -1 // the intervals limit the rate
+	config.QPS, config.Burst = -1, -1 // no limit in the client: Options.Interval limits the rate
 	config.Timeout = requestTimeout
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -151,7 +151,7 @@ func (c *kubeCluster) remove(ctx context.Context, s sort, l live) error {
 	return c.explain(s, "delete", err)
 }
 
-// ask applies the Lease and does not create it, because RBAC can restrict an apply to one name.
+// ask sends an apply instead of a create, because RBAC can restrict an apply to one name.
 func (c *kubeCluster) ask(ctx context.Context, label string) error {
 	question := &unstructured.Unstructured{}
 	question.SetAPIVersion(leases.GroupVersion().String())

@@ -14,16 +14,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ErrSuperseded is wrapped by the error of an installation whose Options.Revision is lower than the cluster's, and of
-// an installation whose Deployment has replaced the program with another version. Nothing needs to be done: the newer
-// program installs.
+// ErrSuperseded is wrapped by the error of an installation that another version of the program replaces: the stored
+// configuration has a higher Options.Revision, or the Deployment was rolled out with another Pod template. Nothing
+// needs to be done: the newer program installs.
 var ErrSuperseded = errors.New("superseded by a newer revision")
 
 // ErrRemoved is wrapped by the error of a waiting installation whose configuration was removed, for example by
 // [Installer.Remove]. Call [Installer.Apply] to install it again.
 var ErrRemoved = errors.New("removed in the meantime")
 
-// explain adds to an API server's error what to do about it.
+// explain adds advice to an error of the API server. what describes the failed request.
 func explain(what string, err error) error {
 	switch conflicts := fieldConflicts(err); {
 	case err == nil:
@@ -83,7 +83,7 @@ func hopeless(namespace string, err error) error {
 	return nil
 }
 
-// namespaceProblem returns an error if the answer is about the namespace.
+// namespaceProblem returns an error if err says that the namespace does not exist or is being deleted.
 func namespaceProblem(namespace string, err error) error {
 	var status apierrors.APIStatus
 	switch {

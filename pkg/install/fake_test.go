@@ -40,12 +40,12 @@ type fakeCluster struct {
 	before   func()           // called once, before an apply
 	changes  int              // the number of calls that return errChanged
 	fails    int              // the number of calls that return another error
-	after    int              // the number of calls that succeed before those
-	answer   func(int) string // returns the answer to the n-th marker request, or the text of an error. Nil answers by the stored objects
+	after    int              // the number of calls that succeed before the failing ones
+	answer   func(int) string // returns the answer to the n-th marker request, or an error's text; if nil, the stored objects decide
 	asked    int
 	at       []time.Duration // the times of the marker requests since the first one
 	began    time.Time
-	nowhere  error      // the error of a read of the namespace
+	nowhere  error      // the answer to a request with noMarker, which checks the namespace
 	removed  func(sort) // called after a configuration was deleted
 	held     []string   // finalizers, which delay deletions
 	ignored  int        // the number of deletions that have no effect yet

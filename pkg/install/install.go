@@ -20,10 +20,10 @@ type Installer struct {
 	hooks []*webhook.Hook
 }
 
-// An installation is what the parts of an Installer share: what to install, and in which cluster.
+// An installation is the state that the parts of an Installer share, such as the wanted configurations and the cluster.
 type installation struct {
 	o       Options
-	wanted  []wanted // one per sort
+	wanted  []wanted // the mutating configuration, then the validating one
 	cluster cluster
 	logger  logr.Logger
 	status  progress
@@ -51,7 +51,8 @@ func newInstaller(o Options, hooks []*webhook.Hook) (*Installer, error) {
 	if err = errors.Join(err, configurationErr); err != nil {
 		return nil, err
 	}
-	// A denial ends a round of mutating webhooks. As the first webhook, the marker spares the others a call.
+	// After a denial the API server calls no further mutating webhooks. The marker comes first, so that a marker request
+	// reaches no other webhook.
 	hooks = append(markerHooks(o, sortsOf(own)), hooks...)
 	all, err := newWanted(o, hooks)
 	if err != nil {

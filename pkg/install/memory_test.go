@@ -96,7 +96,7 @@ func TestWaitingReplicaDoesNotUndoRemoval(t *testing.T) {
 }
 
 // An older program waits until its Deployment is ready. Meanwhile the Deployment changes to a newer program. The older
-// program stops then, also without a Revision.
+// program then stops, even without a Revision.
 func TestOlderProgramStopsWithoutRevision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()

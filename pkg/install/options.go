@@ -19,10 +19,10 @@ import (
 
 // Options configure an [Installer].
 type Options struct {
-	// Config is the client configuration for the API server. Required, except by [RBAC].
+	// Config is the client configuration for the API server. Required, except for [RBAC].
 	Config *rest.Config
-	// Configuration names the configurations and where the API server calls the hooks: Name, Service
-	// or URL, and the webhook's namespace are required. The namespace must exist.
+	// Configuration has the name of the configurations and the address at which the API server calls the hooks. Name,
+	// Service or URL, and the webhook's namespace are required. The namespace must exist.
 	//
 	// Without a CABundle the installer never applies a caBundle: a self-managed source of package
 	// certs, or cert-manager's cainjector, owns the field.

@@ -77,7 +77,7 @@ func TestHooksAndTargets(t *testing.T) {
 	}
 }
 
-// The targets are the webhooks that this server serves, with the certificate of its source, and no others.
+// The targets are only the webhooks that this server serves with the certificate of its source.
 func TestTargetsOmitWebhooksServedElsewhere(t *testing.T) {
 	at := func(name string, c admissionregistrationv1.WebhookClientConfig) *webhook.Hook {
 		return webhook.Validating(admissionregistrationv1.ValidatingWebhook{

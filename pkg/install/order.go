@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// An applier changes the configurations during one call of an Installer, in an order in which no request is
+// An applier changes the configurations during one call of an Installer's method, in an order in which no request is
 // wrongly denied or passes unseen.
 type applier struct {
 	*installation
@@ -25,8 +25,8 @@ type applier struct {
 // the mutating webhooks are stored first and removed last. The two configurations reach an API server at
 // different times, so the first is seen there before the second is changed.
 //
-// The wait in between is bounded: if an API server never shows what it enforces, the second half must still be
-// installed.
+// The wait in between is bounded: if an API server never shows what it enforces, the second configuration must still be
+// applied.
 const (
 	orderPatience = 10 * time.Second
 	// callPatience leaves time for a certificate source whose CA is older than the configurations, as
@@ -123,9 +123,9 @@ func (a *applier) clear(ctx context.Context) error {
 	return err
 }
 
-// mutatingFirst waits until the mutating webhooks are enforced, before the validating ones are stored. In Run their
-// calls must also succeed, because the configurations may get their caBundles at different times. In Apply
-// they need not, because the server may not run yet.
+// mutatingFirst waits until the mutating webhooks are enforced, before the validating ones are stored. In Run and
+// Promote their calls must also succeed, because the configurations may get their caBundles at different times. In
+// Apply they need not, because the server may not run yet.
 func (a *applier) mutatingFirst(ctx context.Context) error {
 	questions, bound := a.checker.known(a.wanted[0], applied), orderPatience
 	if a.serves {
@@ -142,9 +142,9 @@ func (a *applier) mutatingFirst(ctx context.Context) error {
 	return a.stored.missed(ctx, a.wanted[0], found)
 }
 
-// applyAll applies the configurations. If a stored one is newer or belongs to another installation, it changes
-// nothing and returns an error. It also handles a stored configuration of a kind without hooks: in the phase
-// opening its webhooks get Ignore, and with the unwanted webhooks it is removed.
+// applyAll applies the configurations. If a stored one is newer or belongs to another installation, it changes nothing
+// and returns an error. It also handles a stored configuration of a kind without hooks: in the phase opening its
+// webhooks get Ignore, and in the phase clearing it is removed.
 func (a *applier) applyAll(ctx context.Context, p phase) error {
 	if err := a.findAll(ctx); err != nil {
 		return err
@@ -214,8 +214,8 @@ func (i *Installer) applier(serves bool) *applier {
 // If the program has no hooks of a kind any more, every webhook of that configuration is unwanted. Like other unwanted
 // webhooks, they are removed only after the new ones are enforced.
 
-// retire withdraws a configuration without hooks and reports whether there was one. After a validating one it waits
-// until no API server that answers still enforces it, so that the mutating one can be removed.
+// retire withdraws a configuration without hooks and reports whether there was one. If it was the validating
+// configuration, retire waits until no API server that answers still enforces it. Then the mutating one can be removed.
 func (a *applier) retire(ctx context.Context, w wanted) (bool, error) {
 	if w.object != nil {
 		return false, nil
@@ -233,7 +233,7 @@ func (a *applier) retire(ctx context.Context, w wanted) (bool, error) {
 	return true, a.checker.settles(ctx, orderPatience, a.checker.gone()[1:])
 }
 
-// retireAll removes the unwanted webhooks after the others are enforced, the validating ones first.
+// retireAll removes the unwanted webhooks after the wanted ones are enforced. It begins with the validating ones.
 func (a *applier) retireAll(ctx context.Context, patience time.Duration) error {
 	var errs []error
 	var gone []question

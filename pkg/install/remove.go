@@ -42,7 +42,7 @@ func (i *Installer) Remove(ctx context.Context) error {
 	return i.status.ended(err)
 }
 
-// remove reports whether there was a configuration.
+// remove removes all our webhooks. took reports whether there were any.
 func (a *applier) remove(ctx context.Context) (took bool, err error) {
 	left, err := a.stored.left(ctx)
 	if err != nil {

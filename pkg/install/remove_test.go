@@ -115,7 +115,7 @@ func TestRemoveWithoutANamespace(t *testing.T) {
 	})
 }
 
-// Remove treats a missing namespace as the end only after the configurations are deleted.
+// Remove ignores a missing namespace only after it has deleted the configurations.
 func TestRemoveReportsAConfigurationThatItCannotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, c := newFake(t, options(), denying("one.example.com"))

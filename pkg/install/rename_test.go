@@ -152,7 +152,7 @@ func (u unpatched) apply(ctx context.Context, s sort, object *unstructured.Unstr
 	return u.fakeCluster.apply(ctx, s, object, force)
 }
 
-// A later replica of the new program neither applies the old name again nor delays its removal.
+// A later replica of the new program neither applies the webhook with the old name again nor delays its removal.
 func TestRenameWithManyReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()

@@ -9,13 +9,13 @@ import (
 	"slices"
 )
 
-// A store reads and changes the stored configurations during one call of an Installer. Such a call may
-// last long, so the store remembers which configurations existed. If a user removes one of them meanwhile,
-// it is not installed again.
+// A store reads and changes the stored configurations during one call of an Installer's method. Such a call may last
+// long, so the store remembers which configurations existed. If a user removes one of them meanwhile, it is not
+// installed again.
 type store struct {
 	*installation
 	seen           map[sort]bool // configurations that existed
-	takesNamespace bool          // the namespace alone decides what belongs to this installation
+	takesNamespace bool          // also accept an owner that matches by sameNamespace
 }
 
 // attempts bounds the retries of a change that conflicts with another client, such as another replica or the injector of

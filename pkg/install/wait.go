@@ -24,9 +24,8 @@ type question struct {
 // A checker finds out what the API server enforces, by marker requests.
 type checker struct{ *installation }
 
-// there returns the questions whether each configuration with hooks has reached the stage, and whether each
-// configuration without hooks is gone. With FailOpenFirst, a configuration without hooks is removed later, so
-// there is no question about it.
+// there returns one question for each configuration: whether it has reached the stage or, if it has no hooks, whether
+// it is gone. With FailOpenFirst, a configuration without hooks is removed later, so there is no question about it.
 func (c checker) there(at stage) []question {
 	var list []question
 	for n, q := range c.gone() {
@@ -179,8 +178,8 @@ func (c checker) awaitFor(ctx context.Context, patience time.Duration, at stage)
 	return c.await(ctx, c.there(at))
 }
 
-// known returns the question whether the API server has read a configuration. A failed call of the
-// webhook counts as yes.
+// known returns the question of whether the API server has read a configuration. A failed call of the webhook counts as
+// yes.
 func (c checker) known(w wanted, at stage) []question {
 	for _, q := range c.there(at) {
 		if q.sort == w.sort {

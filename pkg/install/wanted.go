@@ -22,7 +22,7 @@ type wanted struct {
 	sort    sort
 	name    string
 	object  *unstructured.Unstructured // nil if there is no hook of this kind
-	version string                     // hash of the enforced fields
+	version string                     // hash of the webhooks
 }
 
 // newWanted returns both configurations of the hooks.
@@ -184,8 +184,7 @@ func (l live) untrusted(w wanted) []string {
 	return names
 }
 
-// nothing returns a configuration without any of our fields. To apply it gives up the ownership of
-// the fields.
+// nothing returns a configuration without any of our fields. Applying it gives up the ownership of the fields.
 func nothing(w wanted, found live) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetAPIVersion(configurations[w.sort].GroupVersion().String())

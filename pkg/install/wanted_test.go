@@ -103,8 +103,8 @@ func TestLabelValuesAreDistinctAndValid(t *testing.T) {
 	}
 }
 
-// With any webhooks in the cluster, the opening stage keeps Fail for a webhook that already fails closed at
-// the same server, and keeps Ignore for a hook with Ignore. The closing stage sets the policies of the hooks.
+// With any webhooks in the cluster, the phase opening keeps Fail for a webhook that already fails closed at the same
+// server, and keeps Ignore for a hook with Ignore. The phase closing sets the policies of the hooks.
 func TestOpeningProperties(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
