@@ -13,8 +13,8 @@ import (
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
-// maxCopied bounds how many bytes the copies of one patch may make together, because copies of copies
-// grow fast. It is the API server's bound (JSONPatchMaxCopyBytes in k8s.io/apiserver).
+// maxCopied bounds the bytes that all Copy operations of one patch may add together, because copies of copies grow
+// fast. It is the API server's bound (JSONPatchMaxCopyBytes in k8s.io/apiserver).
 const maxCopied = 3 << 20
 
 // Apply returns the document with the patch applied as the API server applies it, with the same library. The

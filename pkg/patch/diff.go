@@ -16,20 +16,19 @@ import "github.com/admitkit/admitkit/internal/jsondiff"
 //  3. A member is added if raw lacks it, replaced if it differs, and removed if after omits it. If raw has an
 //     object, only its differing members are touched. If raw has nothing or null for a parent, the
 //     whole parent is written.
-//  4. List elements are matched by merge key: the field's patchMergeKey tag, else "name", if every element has
-//     a distinct key. Other lists are matched by equal elements first. Then a new object that shares at least
-//     half of its members with a removed one counts as that object, edited; pairs that share most come first.
-//     If hundreds of elements changed, each is compared with its neighbours only. Between two matches, an
-//     element in the place of a removed one counts as that element, edited, except in a list of objects whose
-//     members the type knows completely. It is an error if a list lost one of several elements that differ only
-//     in fields that the type does not know: see [ErrAlike].
+//  4. List elements are matched by merge key: the field's patchMergeKey tag, else "name", if every element has a
+//     distinct key. Other lists are matched by equal elements first. Then a new object that shares at least half of its
+//     members with a removed one counts as an edit of that object; the pairs that share the most members are matched
+//     first. If hundreds of elements changed, each is compared with its neighbours only. Between two matches, an
+//     element in the place of a removed one counts as an edit of that element, except in a list of objects whose
+//     members the type knows completely. It is an error if a list lost one of several elements that differ only in
+//     fields that the type does not know: see [ErrAlike].
 //  5. Matched elements keep every field that the type does not know: they are edited in place, and moved if
 //     their order changed. Elements without a match are removed or added.
-//  6. Members are visited in raw's order, then those that raw lacks: struct fields in the type's order, map
-//     entries in the order of their keys. In a list, removals come first, from the back; then moves and
-//     additions, from the front; then edits. Elements that are appended to a list with keys come last. In a
-//     list without keys that changed, members are visited in the order of their names. Equal arguments give
-//     equal bytes.
+//  6. Members are visited in raw's order, then those that raw lacks: struct fields in the type's order, map entries in
+//     the order of their keys. In a list, removals come first, from the back; then moves and additions, from the front;
+//     then edits. Elements that are appended to a list with keys come last. In a changed list without keys, members are
+//     visited in the order of their names. Equal arguments give equal bytes.
 //
 // The patch holds no operation without effect, and no Copy or Test. It has the least possible number of moves, but
 // need not be the shortest possible patch.

@@ -65,9 +65,9 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// checkDocumentPair checks the patch between two documents with the API server's library, and compares it with
-// the results of Values and Apply. It accepts that Documents rejects a document. It removes this many
-// operations, one at a time, to check that each is needed.
+// checkDocumentPair checks the patch between two documents with the API server's library, and compares it with the
+// results of Values and Apply. It accepts that Documents rejects a document. operations is the number of operations
+// that it removes, one at a time, to check that each is needed.
 func checkDocumentPair(before, after []byte, operations int) error {
 	p, err := patch.Documents(before, after)
 	if err != nil {

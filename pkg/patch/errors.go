@@ -21,13 +21,13 @@ import (
 // removed or replaced as a whole.
 var ErrDuplicateName = jsondiff.ErrDuplicateName
 
-// ErrAlike is the cause of an [Error] about a list that lost one of several elements. The Go type sees no
-// difference between these elements, but the document does, so it is not known which one was removed. A
-// projection avoids the error if it has the field that identifies the elements.
+// ErrAlike is the cause of an [Error] about a list that lost one of several elements. The Go type sees no difference
+// between these elements, but the document does, so it is not known which one was removed. A Go type with the field
+// that identifies the elements avoids the error.
 var ErrAlike = jsondiff.ErrAlike
 
-// An Error says where a document could not be compared, or which place the document lacks although the patch
-// names it.
+// An Error is an error at a place in a document: the document cannot be compared there, or a patch cannot be applied
+// there.
 type Error struct {
 	// Pointer is the place in the document.
 	Pointer Pointer

@@ -147,7 +147,7 @@ func TestDiffMovesAsLittleAsPossible(t *testing.T) {
 	}
 }
 
-// longestRun tries all subsets.
+// longestRun returns the length of the longest increasing subsequence. It tries all subsets.
 func longestRun(order []int) int {
 	best := 0
 	for set := range 1 << len(order) {

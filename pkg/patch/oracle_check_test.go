@@ -10,8 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// A checker compares four documents, member by member, and collects the faults: r is raw, b and a are the
-// encodings of the value before and after the edits, x is raw with the patch applied.
+// A checker compares four documents, member by member, and collects the faults: r is raw, b and a are the encodings of
+// the value before and after the edits, x is raw with the patch applied. Planted members are members of r that the Go
+// type does not know (see future).
 type checker struct {
 	kept  map[string]bool // planted members that are at their own place
 	wrong []string

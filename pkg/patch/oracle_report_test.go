@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// report looks for fewer edits and a smaller document that still fail, and describes the result. It can become
-// a row of a table.
+// report looks for fewer edits and a smaller document that still fail, and describes the result. The description has
+// what a row of a test table needs.
 func (c *oracleCase) report(err error) string {
 	small, list := *c, edits(c.seed)
 	fails := func(ways int, doc []byte, list []int64) bool {

@@ -42,7 +42,7 @@ type gadgetSpec struct {
 	Blobs     [][]byte `json:"blobs,omitempty"`
 	PortNames []intstr.IntOrString
 
-	// Lists with a key: from a tag, from a tag that names a number, and the name.
+	// Lists with a merge key: a string from a tag, a number from a tag, and the default, name.
 	Tagged []tagged `json:"tagged,omitempty" patchStrategy:"merge" patchMergeKey:"id"`
 	Ports  []tagged `json:"ports" patchStrategy:"merge" patchMergeKey:"number"`
 	Named  []named  `json:"named,omitempty"`

@@ -213,7 +213,7 @@ func TestDiffRefusesItsArguments(t *testing.T) {
 
 type document []byte
 
-// selfNamed is a struct that encodes to a text, and decodes from anything.
+// selfNamed is a struct that encodes to a JSON string, and decodes from anything.
 type selfNamed struct{ name string }
 
 func (n selfNamed) MarshalJSON() ([]byte, error) { return []byte(`"` + n.name + `"`), nil }

@@ -147,8 +147,8 @@ func malformedPointer(p jsonpatch.Patch) bool {
 	return false
 }
 
-// lacksValue reports whether an operation lacks a value that RFC 6902 requires. The API server reads a missing
-// value as null. Its tests match some nulls and not others.
+// lacksValue reports whether an operation lacks a value that RFC 6902 requires. The API server reads a missing value as
+// null. A test operation without a value then matches some nulls and not others.
 func lacksValue(p jsonpatch.Patch) bool {
 	return slices.ContainsFunc(p, func(op jsonpatch.Operation) bool {
 		_, value := op["value"]
