@@ -16,7 +16,7 @@ import (
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// bundle reports problems of the caBundle alone.
+// bundle reports problems of the caBundle that do not depend on the serving certificate.
 func (l *linter) bundle(h *webhook) {
 	at := h.at.Child("clientConfig", "caBundle")
 	text := bytes.TrimSpace(h.ClientConfig.CABundle)
@@ -45,8 +45,8 @@ func (l *linter) bundle(h *webhook) {
 }
 
 // certificatesOf returns the certificates of a bundle that the API server uses (crypto/x509
-// CertPool.AppendCertsFromPEM), and a reason for each that it skips. Text between PEM blocks and blocks of other types
-// are allowed. hasKey reports whether there is a private key.
+// CertPool.AppendCertsFromPEM), and a reason for each certificate that the API server skips. Text between PEM blocks
+// and blocks of other types are allowed. hasKey reports whether there is a private key.
 func certificatesOf(text []byte) (all []*x509.Certificate, hasKey bool, skipped []string) {
 	for number := 1; ; {
 		var block *pem.Block
@@ -115,7 +115,7 @@ func (l *linter) serving(h *webhook) {
 	}
 	bundle, _, _ := certificatesOf(bytes.TrimSpace(h.ClientConfig.CABundle))
 	if len(bundle) == 0 {
-		return // another rule reports it, or a program fills it in later
+		return // another rule reports the missing caBundle, or a program fills it in later
 	}
 	roots, intermediates := x509.NewCertPool(), x509.NewCertPool()
 	for _, c := range bundle {

@@ -281,7 +281,7 @@ func (l *linter) service(h *webhook) {
 	}
 }
 
-// replicas reports webhooks for built-in resources that have a single replica.
+// replicas reports webhooks with a single replica, if their rules match built-in resources.
 func (l *linter) replicas(h *webhook) {
 	if !h.fails() || !h.isForKubernetes() {
 		return

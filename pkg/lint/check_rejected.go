@@ -41,7 +41,7 @@ func rejectedFields(c *configuration) []*chain.ConfigurationError {
 	if c.v1beta1 {
 		fillV1Beta1(&given)
 	}
-	// The handler of a webhook that does not exist makes New fail before it builds an engine, even if all fields are
+	// A handler for a webhook that does not exist makes New fail before it builds an engine, even if all fields are
 	// valid.
 	webhooks := chain.Webhooks{Handlers: map[string]http.Handler{"-": nil}}
 	if c.mutating {

@@ -29,8 +29,8 @@ var nothingToConvert = sync.OnceValue(func() admission.ObjectInterfaces {
 	return admission.NewObjectInterfacesFromScheme(runtime.NewScheme())
 })
 
-// surelyMeetsConditions reports whether all matchConditions are certainly true. It returns false if a condition
-// depends on something that is not known here.
+// surelyMeetsConditions reports whether all matchConditions are certainly true. It returns false if a condition depends
+// on something that the linter does not know.
 func (l *linter) surelyMeetsConditions(h *webhook, r request) bool {
 	for _, c := range h.MatchConditions {
 		if r.isUnknown(c.Expression) {
@@ -60,13 +60,14 @@ func (h *webhook) meets(r request, name string) bool {
 }
 
 var (
-	// Each request here has an object, and each UPDATE an old object, so these tests are true.
+	// Each request in this package has an object, and each UPDATE has an old object, so the results of these tests are
+	// known.
 	presence = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`\b(object|oldObject) *[!=]= *null\b|\bhas\(object\.(metadata|spec)\)`)
 	})
 	objectPath = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bobject((?:\.\??\w+)*)`) })
 	oldObject  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\boldObject\b`) })
-	// These fields of a request are not known here.
+	// The linter does not know these fields of a request.
 	ofRequest = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\brequest\.\??(name|uid|options|dryRun)\b`) })
 )
 
@@ -89,7 +90,7 @@ func (r request) isUnknown(expression string) bool {
 	return false
 }
 
-// knows reports whether a field of the object certainly has its value in r.object, a Pod template. Defaults and
+// knows reports whether a field of the object certainly has the same value as in r.object, a Pod template. Defaults and
 // admission can set missing fields and extend lists.
 func (r request) knows(path []string) bool {
 	if r.object == nil || len(path) < 2 {

@@ -36,7 +36,8 @@ func TestTheGuideListsTheRules(t *testing.T) {
 	}
 }
 
-// guide returns the rules as tables in Markdown. The command prints why a rule exists; the tables only link it.
+// guide returns the rules as tables in Markdown. The tables omit why a rule exists, which "admitkit lint --explain"
+// prints.
 func guide() string {
 	headings := map[byte]string{
 		'1': "Configurations that the API server rejects or changes", '2': "Lock-outs", '3': "Unexpected matching",

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package lint checks webhook configurations against good practices. It finds configurations that the API server
-// rejects, webhooks that can lock up a cluster, that slow down requests or are never called, and certificates that do
-// not match.
+// rejects; webhooks that can lock up a cluster, slow down requests or are never called; and certificates that do not
+// match.
 //
 // [Run] takes Kubernetes objects and returns findings. [Rules] lists the rules. Run makes no network calls. It finds
-// more if the objects include the namespaces, the Service and the Deployment of the webhook. Run does not report what it
-// cannot know, such as a problem that depends on unknown labels.
+// more if the objects include the namespaces, the Service and the Deployment of the webhook. Run does not report a
+// problem that depends on facts outside of the input, such as unknown labels.
 //
 // To suppress a finding, give the reason in an annotation of the configuration:
 //
@@ -14,7 +14,8 @@
 //	  annotations:
 //	    lint.admitkit.dev/ignore: "AK203=it guards the pods of kube-system on purpose; AK402@slow.example.com=asks a registry"
 //
-// or in [Options]. A suppression without a reason, of an unknown rule, or without a matching finding is itself a finding.
+// [Options] can suppress findings, too. A suppression without a reason, of an unknown rule, or without a matching
+// finding is itself a finding.
 package lint
 
 import (
@@ -48,7 +49,7 @@ type Options struct {
 	// Kubernetes is the version of the API server, such as "1.36". Run skips findings about other versions. If it is
 	// empty, Run reports findings about all versions.
 	Kubernetes string
-	// Ignore suppresses findings.
+	// Ignore suppresses findings, in addition to the annotations of the configurations.
 	Ignore []Ignore
 	// Proven has the names of mutating webhooks that are proven to be safe to call again, for example by package
 	// idempotence or "admitkit verify".
@@ -120,7 +121,7 @@ type Finding struct {
 	Path    string `json:"path,omitempty"`
 	Message string `json:"message"`
 	Fix     string `json:"fix"`
-	// Suppressed is the reason of the suppression, or empty.
+	// Suppressed is the reason for the suppression; empty if the finding is not suppressed.
 	Suppressed string `json:"suppressed,omitempty"`
 }
 
@@ -218,13 +219,13 @@ func (l *linter) foundIn(rule string, c *configuration, at *field.Path, message 
 	return &l.findings[len(l.findings)-1]
 }
 
-// withSeverity replaces the severity of the rule.
+// withSeverity sets a severity that differs from the rule's.
 func (f *Finding) withSeverity(s Severity) *Finding {
 	f.Severity = s
 	return f
 }
 
-// withFix replaces the fix of the rule.
+// withFix sets a fix that differs from the rule's.
 func (f *Finding) withFix(fix string) *Finding {
 	f.Fix = fix
 	return f

@@ -29,7 +29,7 @@ type request struct {
 	object      map[string]any // nil if the object is unknown
 }
 
-// known holds the known labels of an object. If complete is false, the object can have others.
+// known holds the known labels of an object. If complete is false, the object can have other labels.
 type known struct {
 	labels   map[string]string
 	complete bool

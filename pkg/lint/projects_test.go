@@ -15,20 +15,20 @@ import (
 // projects lists the expected findings for abbreviated configurations of well-known projects. Each finding was
 // checked by hand: it is true for the configuration, whatever the program does.
 var projects = map[string][]string{
-	// The timeout is 30 seconds, but only for its own objects.
+	// The timeout is 30 seconds, but the webhooks match only cert-manager's own objects.
 	"cert-manager": {"advice AK402 webhook.cert-manager.io", "advice AK402 webhook.cert-manager.io"},
 	// The wildcards match cluster-scoped objects, which no namespaceSelector excludes. Other objects are
 	// excluded by a label, or failurePolicy is Ignore. The webhook that guards the label has failurePolicy
 	// Fail, and only matches Namespaces.
 	"gatekeeper": {"advice AK206 mutation.gatekeeper.sh", "advice AK206 validation.gatekeeper.sh", "advice AK307 mutation.gatekeeper.sh"},
-	// Until it has read the policies, failurePolicy Fail applies to all objects, including its own.
+	// Until Kyverno has read the policies, failurePolicy Fail applies to all objects, including its own.
 	"kyverno": {
 		"advice AK206 validate.kyverno.svc-ignore",
 		"error AK201 validate.kyverno.svc-fail", "warning AK202 validate.kyverno.svc-fail", "warning AK203 validate.kyverno.svc-fail",
 		"warning AK204 validate.kyverno.svc-fail", "warning AK205 validate.kyverno.svc-fail", "warning AK206 validate.kyverno.svc-fail",
 		"warning AK207 validate.kyverno.svc-fail",
 	},
-	// Four webhooks of 10 seconds each, but each Pod matches at most one.
+	// There are four webhooks of 10 seconds each, but each Pod matches at most one.
 	"istio": {
 		"advice AK401 rev.namespace.sidecar-injector.istio.io", "advice AK401 rev.object.sidecar-injector.istio.io",
 		"advice AK401 namespace.sidecar-injector.istio.io", "advice AK401 object.sidecar-injector.istio.io", "advice AK401 rev.validation.istio.io",
@@ -36,7 +36,7 @@ var projects = map[string][]string{
 	"linkerd": {"advice AK401 linkerd-sp-validator.linkerd.io"},
 	// failurePolicy is Fail, but its own Pods have the label that excludes them.
 	"linkerd-ha": nil,
-	// It has no rules until it starts. The services and ingresses belong to its own API group.
+	// The configuration has no rules until Knative starts. The services and ingresses belong to Knative's own API group.
 	"knative-serving": nil,
 	"ingress-nginx":   {"advice AK210 validate.nginx.ingress.kubernetes.io", "advice AK401 validate.nginx.ingress.kubernetes.io"},
 	"metallb":         {"advice AK401 addresspoolvalidationwebhook.metallb.io", "advice AK401 bgppeersvalidationwebhook.metallb.io"},

@@ -232,7 +232,7 @@ func old(text string) string {
 	return strings.ReplaceAll(text, "admissionregistration.k8s.io/v1\n", "admissionregistration.k8s.io/v1beta1\n")
 }
 
-// twice repeats the webhook under a name.
+// twice appends a copy of the webhook with another name.
 func twice(text, name string) string {
 	at := strings.Index(text, "- name: ")
 	webhook := regexp.MustCompile(`- name: .*`).ReplaceAllString(text[at:], "- name: "+name)
