@@ -18,8 +18,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// The metrics of a hook have their own registry and endpoint here. The series of a known hook exist
-// from the start, with the value zero.
+// This example serves the metrics of a hook from their own registry. The series of a known hook exist from the start,
+// with the value zero.
 func Example() {
 	hook := webhook.Validating(admissionregistrationv1.ValidatingWebhook{
 		Name:  "owned.example.com",

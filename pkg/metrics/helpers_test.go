@@ -85,7 +85,7 @@ func check(t *testing.T, got, want map[string]float64) {
 	}
 }
 
-// about returns the series of a scrape whose text contains all parts.
+// about returns the names of the scraped series that contain all parts.
 func about(got map[string]float64, parts ...string) []string {
 	var names []string
 	for name := range got {

@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/metrics"
 )
 
-// An installing is an installer with a fixed phase.
+// An installing is an installer whose phase the test sets.
 type installing struct{ phase install.Phase }
 
 func (i *installing) Status() install.Status { return install.Status{Phase: i.phase} }

@@ -101,7 +101,8 @@ func (s *series) finish(c *webhook.Observation, traceID string) {
 	}
 }
 
-// observe omits an exemplar for which the client library would panic.
+// observe records a value with the trace as its exemplar. It omits an exemplar for which the client library would
+// panic.
 func observe(on prometheus.Observer, value float64, traceID string) {
 	with, ok := on.(prometheus.ExemplarObserver)
 	if !ok || traceID == "" || len(labelTraceID)+len(traceID) > prometheus.ExemplarMaxRunes || !utf8.ValidString(traceID) {

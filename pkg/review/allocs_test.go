@@ -32,7 +32,7 @@ func TestDecodeAllocatesNothingForDocuments(t *testing.T) {
 	}
 }
 
-// A review allocates its Request, its list of groups, and sometimes a piece of memory for strings.
+// Decoding a review allocates the Request, the list of groups, and sometimes a piece of memory for strings.
 func TestDecodeAllocations(t *testing.T) {
 	body := benchmarkReview(t, 2)
 	if n := testing.AllocsPerRun(100, func() {

@@ -61,7 +61,7 @@ func TestDenyCompletesTheStatus(t *testing.T) {
 	}
 }
 
-// The codes are those of apimachinery's own constructors.
+// A denial with a reason has the code that apimachinery's constructors give to that reason.
 func TestReasonsHaveTheCodesOfTheAPI(t *testing.T) {
 	pods, pod := schema.GroupResource{Resource: "pods"}, schema.GroupKind{Kind: "Pod"}
 	for _, err := range []*apierrors.StatusError{
@@ -169,7 +169,7 @@ func TestWarnStopsAt4096Characters(t *testing.T) {
 	for _, w := range d.Warnings() {
 		total += len([]rune(w))
 	}
-	// The second halves are equal, so only one of them is kept: 8 + 34 × 120 = 4088.
+	// The second warning of each line is the same, so it is kept once: 8 + 34 × 120 = 4088.
 	if len(d.Warnings()) != 35 || total != 4088 {
 		t.Fatalf("got %d warnings of %d characters, want 35 of 4088", len(d.Warnings()), total)
 	}

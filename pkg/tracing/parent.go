@@ -36,7 +36,7 @@ func (t *tracer) parent(ctx context.Context, headers http.Header) (context.Conte
 // a trace lasts as long as the process.
 type bases struct {
 	mu    sync.Mutex
-	known map[*http.Server]trace.SpanContext // programs have few
+	known map[*http.Server]trace.SpanContext // never shrinks, because programs have few servers
 }
 
 // of returns the base span of the server of a call.

@@ -7,10 +7,9 @@
 //	tracer := tracing.New(provider, tracing.Options{})
 //	server := webhook.NewServer(webhook.Options{Observers: []webhook.Observer{tracer}, …}, hooks...)
 //
-// A span identifies the reviewed object only by kind, operation and namespace. It has no object
-// names, no users and no content of the object. Its status is an error only for failures to decide.
-// A denial has the attribute admission.outcome instead. Calls that the client gave up have a span
-// too.
+// A span identifies the reviewed object only by kind, operation and namespace. It has no object names, no users and no
+// content of the object. Its status is an error only for failures to decide. A denial has the attribute
+// admission.outcome instead. Calls that the client canceled have a span, too.
 //
 // The headers name the trace of a call. A span that middleware has put into the context is the
 // parent if it belongs to that trace, or if the headers name none. Otherwise it is linked. A span
@@ -50,7 +49,7 @@ const (
 	bodySizeKey        = attribute.Key("admission.body.size")  // in bytes
 	patchSizeKey       = attribute.Key("admission.patch.size") // in bytes, of a call that was mutated
 	patchOperationsKey = attribute.Key("admission.patch.operations")
-	errorTypeKey       = attribute.Key("error.type") // the outcome again, of a failure
+	errorTypeKey       = attribute.Key("error.type") // the outcome again, if it is a failure
 )
 
 // Options configure [New]. The zero value works.

@@ -44,7 +44,7 @@ func validating() *webhook.Hook {
 		func(context.Context, *webhook.Request[corev1.Pod]) error { return nil })
 }
 
-// recorded is a provider and the spans it recorded.
+// recorded returns a provider and a recorder of its spans.
 func recorded() (*sdktrace.TracerProvider, *tracetest.SpanRecorder) {
 	spans := tracetest.NewSpanRecorder()
 	return sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans), sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.AlwaysSample()))), spans
