@@ -67,7 +67,7 @@ func (j *job) selfManaged() (*selfManaged, error) {
 	return s, err
 }
 
-// run installs the hooks when their caches have synced, and then logs when a registration is missing.
+// run installs the hooks when they are ready. It then watches the installation and logs changes by other clients.
 func (s *selfManaged) run(ctx context.Context, deps *Deps) error {
 	if err := deps.waitReady(ctx); err != nil {
 		return nil //nolint:nilerr // the program was stopped before it was ready

@@ -152,7 +152,7 @@ func (j *job) writePermissions(w io.Writer) error {
 	return err
 }
 
-// emptySecret is the manifest of the Secret with the CA, which the program may fill but not create.
+// emptySecret is the manifest of the Secret for the CA. The program may fill the Secret but not create it.
 const emptySecret = `---
 # The replicas write their CA into this Secret. They may not create it, because RBAC cannot limit the creation of Secrets to
 # a name. Applying this again keeps the CA. Whoever can read the Secret can impersonate the webhook.

@@ -42,7 +42,7 @@ type Program struct {
 	// Hooks makes the hooks after the flags were parsed. It also runs when configurations or permissions are
 	// printed: see [Deps]. ctx ends with the program. Required.
 	Hooks func(ctx context.Context, deps *Deps) ([]*webhook.Hook, error)
-	// Flags adds flags of the program's own. Nil adds none.
+	// Flags adds the program's own flags. Nil adds none.
 	Flags func(flags *flag.FlagSet)
 
 	// Options changes the options of the server before it starts, for example to add an observer of package tracing. If it
@@ -110,7 +110,7 @@ func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Write
 	return p.run(ctx, args, stdout, stderr, func(logr.Logger) {})
 }
 
-// run is Run. It passes the logger to useLogger when the flags are known.
+// run implements Run. It passes the logger to useLogger after it has parsed the flags.
 func (p Program) run(ctx context.Context, args []string, stdout, stderr io.Writer, useLogger func(logr.Logger)) error {
 	if p.Listener != nil {
 		defer func() { _ = p.Listener.Close() }() // an error is expected: the server closes it, too
@@ -125,7 +125,7 @@ func (p Program) run(ctx context.Context, args []string, stdout, stderr io.Write
 	if noCluster != nil && !errors.Is(noCluster, ErrNoCluster) {
 		return noCluster
 	}
-	// Caches and certificates must outlive ctx, because the server answers calls for a while after its end.
+	// Caches and certificates must outlive ctx, because the server answers calls for a while after the end of ctx.
 	working, end := context.WithCancel(logr.NewContext(context.WithoutCancel(ctx), logger))
 	defer end()
 	deps := newDeps(config, noCluster, o.address.namespace, logger)

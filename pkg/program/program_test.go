@@ -102,8 +102,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// start runs the program until the end of the test and returns where it serves hooks and
-// metrics.
+// start runs the program until the end of the test. It returns the addresses of the hooks and of the metrics.
 func start(t *testing.T, p Program, args ...string) (hooks, ops string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))

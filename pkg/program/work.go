@@ -49,10 +49,10 @@ func syncedInformers(f Informers, stop <-chan struct{}) ([]bool, error) {
 	return nil, fmt.Errorf("Deps.RunInformers got a %T, which is not an informer factory of client-go: use Deps.RunCache", f)
 }
 
-// work is a part of the hooks' background work.
+// work is one background task of the hooks.
 type work struct {
 	run func(ctx context.Context) error
-	// sync waits until the cache of the work has synced. Nil means no cache.
+	// sync waits until the task's cache has synced. Nil means that there is no cache.
 	sync   func(ctx context.Context) error
 	synced chan struct{} // closed when sync has returned without an error
 }

@@ -54,7 +54,7 @@ type function struct {
 	body *ast.BlockStmt
 }
 
-// values are what a function assigns to its variables.
+// values maps each variable to the expressions that a function assigns to it.
 type values map[types.Object][]ast.Expr
 
 func run(pass *analysis.Pass) (any, error) {
@@ -101,7 +101,7 @@ func run(pass *analysis.Pass) (any, error) {
 
 func place(file string, line int) string { return fmt.Sprintf("%s:%d", file, line) }
 
-// isHandler reports whether a function takes a *webhook.Request and returns an error last.
+// isHandler reports whether a function takes a *webhook.Request and its last result is an error.
 func isHandler(of *types.Signature) bool {
 	if of.Results().Len() == 0 || !isError(of.Results().At(of.Results().Len()-1).Type()) {
 		return false
@@ -183,7 +183,7 @@ func lastResult(n *ast.ReturnStmt, of *ast.FuncType) ast.Expr {
 	return nil
 }
 
-// check reports a returned error if it was made without another one.
+// check reports a returned error that was made without another error.
 func (f *finder) check(returned ast.Expr, assigned values) {
 	switch e := ast.Unparen(returned).(type) {
 	case *ast.Ident:

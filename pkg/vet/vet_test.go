@@ -17,7 +17,7 @@ func TestAnalyzer(t *testing.T) {
 }
 
 func Example() {
-	// A driver of its own: singlechecker.Main(vet.Analyzer)
+	// A separate command can run the analyzer: singlechecker.Main(vet.Analyzer)
 	fmt.Println(vet.Analyzer.Name)
 	// Output: denial
 }
