@@ -13,7 +13,7 @@ import (
 func BenchmarkRun(b *testing.B) {
 	for _, c := range []struct {
 		name  string
-		every int // one request of this many called webhooks
+		every int // one in this many requests called webhooks
 	}{{"one in 100 with webhooks", 100}, {"one in 10", 10}, {"all", 1}} {
 		b.Run(c.name, func(b *testing.B) {
 			var log bytes.Buffer

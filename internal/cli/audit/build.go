@@ -248,7 +248,7 @@ func were(subject string, n int) string {
 	return subject + " were"
 }
 
-// bounds returns notes on tables that were full, so that their counts may be too low.
+// bounds returns notes about full tables. The counts of a full table may be too low.
 func (t *tally) bounds() (notes []string) {
 	for _, b := range []struct {
 		evicted, most int

@@ -25,7 +25,7 @@ const (
 	certificateInfix     = ".invalid-cert.kubernetes.io/"
 )
 
-// A hook identifies a webhook. The log does not name the configuration of a validating webhook.
+// A hook identifies a webhook. For a validating webhook, configuration is empty, because the log does not name it.
 type hook struct{ configuration, name string }
 
 func (h hook) String() string {
@@ -48,7 +48,8 @@ type call struct {
 	patch        patch.Patch
 }
 
-// A note is an audit annotation with its domain, key and text.
+// A note is an audit annotation NAME/KEY from a webhook, or a warning of the API server about the certificate of a
+// host. For a warning, about is the kind of problem and key is the host.
 type note struct{ about, key, text string }
 
 // annotate reads the annotations of an event.
@@ -107,8 +108,8 @@ func mutation(place, value string) *call {
 	return &call{round: r, index: i, hook: hook{recorded.Configuration, recorded.Webhook}, mutated: recorded.Mutated}
 }
 
-// applied records the patch of a call. The API server has applied the patch, so an unknown operation is kept, and all
-// rules ignore it. applied returns false if the record cannot be read.
+// applied records the patch of a call. It also keeps operations of unknown types, because the API server has applied
+// the patch. The rules ignore such operations. applied returns false if the record cannot be read.
 func (c *call) applied(value string) bool {
 	var recorded struct{ Patch patch.Patch }
 	if json.Unmarshal([]byte(value), &recorded) != nil {
@@ -133,8 +134,8 @@ func (q *request) layer(name, value string) {
 	}
 }
 
-// reserved reports whether annotations with this domain belong to Kubernetes. Names of static webhooks end in
-// .static.k8s.io and do not.
+// reserved reports whether annotations with this domain belong to Kubernetes. A domain that ends in .static.k8s.io is
+// the name of a static webhook, so it is not reserved.
 func reserved(domain []byte) bool {
 	for _, own := range []string{"k8s.io", "kubernetes.io"} {
 		if rest, ok := bytes.CutSuffix(domain, []byte(own)); ok && (len(rest) == 0 || rest[len(rest)-1] == '.') {
@@ -156,7 +157,8 @@ type rejection struct {
 	by   *call  // the mutating call that may have rejected the request, nil for a validating webhook
 }
 
-// rejected finds the webhook that rejected the request. The log has it only in the API server's message.
+// rejected finds the webhook that rejected the request. The log names this webhook only in the message of the API
+// server.
 func (q *request) rejected() rejection {
 	if q.code < 400 {
 		return rejection{}

@@ -129,7 +129,7 @@ type request struct {
 	mutating, validating       time.Duration // 0 if not recorded
 	sent                       []byte        // the whole object in the request, nil if it is not known
 	change                     []byte        // body of a PATCH, nil if it is not known
-	unread                     int           // number of annotations of the API server about webhooks that could not be parsed
+	unread                     int           // number of annotations of the API server that could not be decoded
 }
 
 // An object identifies the object of a request.

@@ -66,7 +66,7 @@ func (q *request) inBothRounds() (both []hook) {
 	return both
 }
 
-// contested returns the paths that calls of more than one webhook wrote.
+// contested returns the paths to which more than one webhook wrote.
 func (q *request) contested() (paths []patch.Pointer) {
 	writers := map[patch.Pointer]hook{}
 	for _, c := range q.calls {

@@ -66,7 +66,8 @@ type findingRow struct {
 	examples []Example
 }
 
-// add counts a request. It keeps the longest requests as examples, and the earliest among equals.
+// add counts a request. It keeps the longest requests as examples. Of two equally long requests, it prefers the earlier
+// one.
 func (f *findingRow) add(q *request, took time.Duration, calls ...*call) {
 	f.count++
 	if q.code >= 400 || q.panicked {
@@ -76,8 +77,8 @@ func (f *findingRow) add(q *request, took time.Duration, calls ...*call) {
 	f.examples = keep(f.examples, q, took, calls)
 }
 
-// keep inserts an example into the sorted list, and keeps the first mostExamples. Longer requests come first, and
-// earlier ones among equals.
+// keep inserts an example into the sorted list, and keeps the first mostExamples. The list begins with the longest
+// requests. Equally long requests are sorted by time.
 func keep(all []Example, q *request, took time.Duration, calls []*call) []Example {
 	e := Example{AuditID: q.auditID, Time: q.time, Milliseconds: took.Milliseconds(), Verb: q.verb, Object: q.object.String()}
 	at, _ := slices.BinarySearchFunc(all, e, compareExamples)
@@ -97,7 +98,8 @@ func keep(all []Example, q *request, took time.Duration, calls []*call) []Exampl
 	return all
 }
 
-// answer returns the API server's answer. For an ignored webhook, it omits the message, which is about another cause.
+// answer returns the API server's answer. In a finding about an ignored webhook, it usually omits the message, because
+// another webhook or the API server caused the rejection.
 func (e *Example) answer(rule string) string {
 	switch {
 	case e.Message == "":

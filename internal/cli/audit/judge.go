@@ -29,7 +29,7 @@ func (t *tally) about(rule string, h hook, detail string, q *request, calls ...*
 	t.find(foundKey{rule: rule, a: h, detail: detail}, q, 0, []hook{h}, calls...)
 }
 
-// judge adds a request to each finding of which it is an example.
+// judge adds a request to each finding that it belongs to.
 func (t *tally) judge(q *request) {
 	t.judgeFailures(q)
 	t.judgeLatency(q)
@@ -42,7 +42,7 @@ func (t *tally) judge(q *request) {
 }
 
 func (t *tally) judgeFailures(q *request) {
-	open := map[hook][]*call{} // a request counts once
+	open := map[hook][]*call{} // calls by webhook; a request counts once for each webhook
 	for _, c := range q.calls {
 		if c.failedOpen {
 			open[c.hook] = append(open[c.hook], c)

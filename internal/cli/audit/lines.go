@@ -9,11 +9,11 @@ import (
 	"io"
 )
 
-// longest is the largest size of a line in bytes. At level RequestResponse an event has the whole response,
-// which for a list can have many megabytes.
+// longest is the maximum length of a line in bytes. At level RequestResponse an event has the whole response, which can
+// have many megabytes for a list.
 const longest = 32 << 20
 
-// lines reads lines of any length, and keeps at most limit bytes of each.
+// lines reads lines of any length, but drops the text of lines that are longer than limit bytes.
 type lines struct {
 	in    *bufio.Reader
 	limit int

@@ -34,8 +34,8 @@ const (
 )
 
 // judgeObject counts, for each webhook, the changes to an object that was stored before. It ignores creations, because
-// they may be new objects of the same name. It ignores requests that were not stored, because the webhook must repeat
-// its change then.
+// each may create a new object of the same name. It ignores requests that changed nothing in storage, because the
+// webhook must repeat its change in the next request.
 func (t *tally) judgeObject(q *request) {
 	if !q.stored() {
 		return
@@ -104,7 +104,7 @@ func (r *objectRow) most() (most int) {
 	return most
 }
 
-// again returns the rule for the repeated changes of an object, and false if they are too few.
+// again returns the rule for the repeated changes of an object, and false if there are too few changes.
 func (r *objectRow) again(threshold int) (rule string, ok bool) {
 	switch {
 	case r.mutated < threshold || 2*r.mutated < r.calls:

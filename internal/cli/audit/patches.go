@@ -53,10 +53,10 @@ func (q *request) onlyCause(i int) bool {
 	return true
 }
 
-// provesNoOp reports whether the log proves that the patch of a call changed nothing. The API server may still record a
-// change: for built-in objects it does so for the first patch of a request. The proof needs every operation to be a
-// test, or to write a scalar that the request already has. Fields in lists prove nothing, because elements may have
-// moved. Neither do fields that an earlier call wrote.
+// provesNoOp reports whether the log proves that the patch of a call changed nothing. The API server may still record
+// such a call as a mutation: for built-in objects it does so for the first patch of a request. For the proof, every
+// operation must be a test, or write a scalar that the request already has. A field in a list proves nothing, because
+// elements may have moved. A field that an earlier call may have written proves nothing either.
 func (q *request) provesNoOp(i int) bool {
 	for _, op := range q.calls[i].patch {
 		if op.Op == patch.Test {
@@ -187,8 +187,8 @@ func (q *request) undisturbed(list patch.Pointer, except func(c *call, n int) bo
 	return true
 }
 
-// disturbs reports whether an operation may remove an element of a list, or replace or move the list.
-// Additions and changes inside an element do not.
+// disturbs reports whether an operation may remove an element of a list, or replace or move the list. It returns false
+// for operations that add an element, or change a field inside an element.
 func disturbs(op patch.Operation, list patch.Pointer) bool {
 	switch {
 	case op.Op == patch.Test:

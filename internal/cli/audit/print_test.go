@@ -90,8 +90,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestOutcomeOfACall checks that the call which rejected a request is shown as a denial or a failure, and any other
-// call without a change as such.
+// TestOutcomeOfACall checks that the call which rejected a request is shown as a denial or a failure. Any other call
+// without a change must be shown as "did not change the object".
 func TestOutcomeOfACall(t *testing.T) {
 	const name = "m.example.com"
 	rows := []struct {

@@ -39,7 +39,7 @@ func (w *auditedCluster) validatingHook(namespace, name string, answer answerer)
 	return admissionregistrationv1.ValidatingWebhook{Name: name}
 }
 
-// label sets the label team.
+// label returns an answerer that sets the label team.
 func label(value string) answerer {
 	return patches(fmt.Sprintf(`[{"op":"replace","path":"/metadata/labels/team","value":%q}]`, value))
 }
@@ -131,7 +131,7 @@ func (w *auditedCluster) register() {
 	w.mutating("crash", w.mutatingHook("crash", "m", denies(1000)))
 }
 
-// slowly delays an answer until the API server records the time.
+// slowly delays an answer for more than 500 ms, so that the API server records the latency in the audit log.
 func slowly(answer answerer) answerer {
 	return func(n int, req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, int) {
 		<-time.After(600 * time.Millisecond)

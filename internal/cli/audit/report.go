@@ -15,7 +15,7 @@ type Report struct {
 	Events       int `json:"events"`
 	Requests     int `json:"requests"`
 	WithWebhooks int `json:"withWebhooks"`
-	// Duplicates is the number of events with webhooks that were read again.
+	// Duplicates is the number of repeated events. Repeated events of requests without webhooks are not detected.
 	Duplicates int `json:"duplicates"`
 	// OutsideTime is the number of requests outside the selected time.
 	OutsideTime int        `json:"outsideTime"`
@@ -25,8 +25,8 @@ type Report struct {
 	Levels     map[string]int `json:"levels"`
 	Mutating   []Mutating     `json:"mutating"`
 	Validating []Validating   `json:"validating"`
-	// AuditAnnotations are the annotations that webhooks added, or admission policies whose names look like a
-	// webhook's.
+	// AuditAnnotations are the annotations that webhooks added. They can include annotations of an admission policy if
+	// its name looks like the name of a webhook.
 	AuditAnnotations []Annotation `json:"auditAnnotations"`
 	// Latency covers requests that spent more than 500 ms in webhooks. The log does not have the latency of others.
 	Latency  Latency   `json:"latency"`
@@ -75,8 +75,8 @@ type Mutating struct {
 	Patches    int `json:"patches"`
 	Operations int `json:"operations"`
 	FailedOpen int `json:"failedOpen"`
-	// Failed counts requests rejected because the webhook failed, NoDryRun rejected dry runs, and
-	// Denied requests that it denied.
+	// Failed counts the requests that were rejected because the webhook failed. NoDryRun counts the dry runs that were
+	// rejected because the webhook does not support them. Denied counts the requests that the webhook denied.
 	Failed   int `json:"failed"`
 	NoDryRun int `json:"noDryRun"`
 	Denied   int `json:"denied"`
@@ -119,9 +119,9 @@ type Finding struct {
 	Rule     string   `json:"rule"`
 	Severity Severity `json:"severity"`
 	Title    string   `json:"title"`
-	// Webhooks are the webhooks concerned.
+	// Webhooks are the webhooks that the finding is about.
 	Webhooks []Webhook `json:"webhooks"`
-	// Detail is the field, the host or the webhooks concerned.
+	// Detail is the field, the host or the webhooks that the finding is about.
 	Detail  string `json:"detail,omitempty"`
 	Summary string `json:"summary"`
 	Fix     string `json:"fix"`

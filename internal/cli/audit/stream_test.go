@@ -88,7 +88,8 @@ func asJSON(r *Report) string {
 	return text.String()
 }
 
-// An endless log generates n events while it is read. Each object, field, webhook, certificate and message is new.
+// An endless reader generates a log of n events while it is read. Each object, field, webhook, certificate and message
+// is new.
 type endless struct {
 	n, made int
 	rest    string

@@ -30,7 +30,8 @@ func (t *table[K, V]) row(k K) (row *V, isNew bool) {
 	return v, true
 }
 
-// shrink removes the lightest eighth of the rows, and all rows of the same weight.
+// shrink removes at least an eighth of the rows: those with the lowest weights. It removes all rows of one weight
+// together.
 func (t *table[K, V]) shrink() {
 	weights := make([]int, 0, len(t.rows))
 	for _, v := range t.rows {
@@ -71,7 +72,7 @@ func (s *seen) before(key uint64) bool {
 	return false
 }
 
-// others holds the first few names in sorted order.
+// others holds the names that come first in sorted order, at most ten.
 type others struct{ names []string }
 
 func (o *others) add(name string) {

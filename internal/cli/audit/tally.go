@@ -24,7 +24,7 @@ type tally struct {
 
 	requests, silent, duplicates, outside int
 	withCalls, withoutPatches             int // requests with mutating calls, and how many of them lack patches
-	unread                                int // annotations about webhooks that could not be parsed
+	unread                                int // annotations of the API server that could not be decoded
 	collections                           int // requests with mutating calls that delete many objects
 	first, last                           time.Time
 	levels                                map[string]int

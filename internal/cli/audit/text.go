@@ -74,7 +74,7 @@ func (t *printer) head(r *Report) {
 	}
 }
 
-// These are the widths of a name beside six numbers, three numbers and one number.
+// These are the widths of the name column in tables with six numbers, three numbers and one number in each row.
 const (
 	nameWidth = 32
 	wideName  = 56
@@ -220,8 +220,8 @@ func (t *printer) example(rule string, e *Example, calls bool) {
 	}
 }
 
-// outcome describes the result of a call in an example of a rule. For a call that ended the request, the message of the API
-// server distinguishes a denial from a failure.
+// outcome describes the result of a call in an example of a finding. If the call ended the request, the message of the
+// API server tells a denial from a failure.
 func (e *Example) outcome(rule string, c ExampleCall) string {
 	switch {
 	case c.Mutated && (rule == noOp || rule == noOpReinvokes):
@@ -264,7 +264,7 @@ func (r *Report) skippedNotes() (notes []string) {
 	return notes
 }
 
-// hanging writes text after head in wrapped lines, indented as far as head is wide.
+// hanging writes head, and after it the text in wrapped lines, which are indented by the width of head.
 func (t *printer) hanging(head, text string) {
 	t.text.WriteString(textutil.Wrap(head, onOneLine(text), width))
 }
