@@ -30,8 +30,8 @@ type Chart struct {
 // document is a decoded object of a manifest.
 type document = map[string]any
 
-// kustomization has the fields of a kustomization that a chart supports. Any other field is an error, because the chart
-// would silently differ from the output of kustomize.
+// kustomization has the fields of a kustomization that a chart supports. Any other field is an error. Otherwise the
+// chart would silently differ from the output of kustomize.
 type kustomization struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`

@@ -37,7 +37,7 @@ func TestOf(t *testing.T) {
 	for name, row := range map[string]struct {
 		config   map[string]string
 		file     string // a file of the chart
-		has, not string // texts that it has and does not have
+		has, not string // text that the file contains, and text that it does not contain
 		err      string
 	}{
 		"objects of another namespace stay": {config: map[string]string{"kustomization.yaml": minimal, "a.yaml": "kind: Role\nmetadata: {name: a, namespace: kube-system}\n"},

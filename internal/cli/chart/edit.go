@@ -55,8 +55,8 @@ var blocks = []struct {
 ${1}  {{- range .Values.networkPolicy.apiServerPorts }}
 ${1}  - {port: {{ . }}, protocol: TCP}
 ${1}  {{- end }}`},
-	// The garbage collector deletes the configurations with the namespace. Without this, they would block a cluster in
-	// which nobody serves the hooks. "helm template" has no cluster, so its output has no owner.
+	// The garbage collector deletes the configurations together with the namespace. Otherwise they would remain without
+	// a server and block requests. "helm template" has no cluster, so its output has no owner.
 	{regexp.MustCompile(`(?m)^( *)ownerReferences: ` + atOwner + `$`), `${1}{{- with lookup "v1" "Namespace" "" .Release.Namespace }}
 ${1}ownerReferences:
 ${1}- {apiVersion: v1, kind: Namespace, name: {{ .metadata.name }}, uid: {{ .metadata.uid }}}
@@ -93,7 +93,8 @@ func (b *builder) document(doc document, folder string) ([]byte, error) {
 	return render(doc, condition)
 }
 
-// render encodes an object with Helm's expressions. If condition is not empty, Helm omits the object unless it is true.
+// render encodes an object with Helm's expressions. If condition is not empty, Helm omits the object unless the
+// condition is true.
 func render(doc document, condition string) ([]byte, error) {
 	text, err := yaml.Marshal(doc)
 	if err != nil {

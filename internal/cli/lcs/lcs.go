@@ -3,13 +3,13 @@
 // Package lcs finds a longest common subsequence of two lists, for diffs.
 package lcs
 
-// A Pair is an element of each list, by index.
+// A Pair has the indexes of two equal elements, one in each list.
 type Pair struct{ I, J int }
 
 // Pairs returns a longest common subsequence of two lists with n and m elements. For very long lists it uses only
 // the common beginning and end.
 func Pairs(n, m int, equal func(i, j int) bool) (pairs []Pair) {
-	const most = 4 << 20 // cells of the table, a few hundredths of a second
+	const most = 4 << 20 // cells of the table; filling them takes a few hundredths of a second
 	start := 0
 	for start < n && start < m && equal(start, start) {
 		pairs = append(pairs, Pair{start, start})
