@@ -44,8 +44,8 @@ type Admission struct {
 	User      string `json:"user,omitempty"`
 	DryRun    bool   `json:"dryRun"`
 	UID       string `json:"uid,omitempty"`
-	// Round is the number of this call among the webhook's calls for one request to the API server, from 1. 2 is a
-	// reinvocation; 0 is unknown.
+	// Round counts the calls of the webhook for one request to the API server, from 1. 2 means a reinvocation, and 0
+	// means that the round is unknown.
 	Round        int        `json:"round,omitempty"`
 	Outcome      CallResult `json:"outcome"`
 	Code         int32      `json:"code,omitempty"`

@@ -69,7 +69,7 @@ func (*existingCluster) done() <-chan struct{} { return nil } // dev does not wa
 func (*existingCluster) err() error { return nil }
 
 // close removes the registrations, and then the state file. If the registrations cannot be removed, the state file
-// stays, and the next dev tries again.
+// stays, and the next dev process tries again.
 func (c *existingCluster) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), removalTimeout)
 	defer cancel()

@@ -17,8 +17,8 @@ import (
 	"github.com/admitkit/admitkit/internal/cli/cluster"
 )
 
-// TestCluster checks that dev removes its registrations from an existing cluster: at its end after Ctrl-C, and at the
-// start of the next dev after a kill.
+// TestCluster checks that dev removes its registrations from an existing cluster when the user ends it with Ctrl-C.
+// After a kill, the next dev process must remove them when it starts.
 func TestCluster(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
@@ -30,7 +30,7 @@ func TestCluster(t *testing.T) {
 	client := clientFor(t, server.Config)
 	o := Options{Dir: module(t, shop), JSON: true, Cluster: true, Yes: true, Where: cluster.Flags{Kubeconfig: kubeconfig}}
 
-	// The first dev is killed, and leaves its registration.
+	// The first dev process is killed, and leaves its registration.
 	text, err := json.Marshal(o)
 	if err != nil {
 		t.Fatal(err)
@@ -60,8 +60,8 @@ func TestCluster(t *testing.T) {
 		t.Errorf("the registration of a killed dev must not stop the cluster: %v, %v", made.Labels, err)
 	}
 
-	// The next dev removes this registration when it starts, and its own when it ends. It keeps the registrations of
-	// running devs and of other programs.
+	// The next dev process removes this registration when it starts, and its own when it ends. It keeps the
+	// registrations of running dev processes and of other programs.
 	other := begin(t, o)
 	other.out.next(t, "ready", event("ready"))
 	r := begin(t, o)

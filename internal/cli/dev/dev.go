@@ -189,7 +189,7 @@ func (d *session) open(ctx context.Context) (*generation, error) {
 	watch, watching := newWatcher(ctx, d.o.Dir, d.o.Package)
 	g, err := buildPackage(ctx, d.o.Dir, d.o.Package, d.out, d.access)
 	switch {
-	case err != nil: // more precise than an error of go list
+	case err != nil: // err is more precise than the error of newWatcher from go list
 		if watching == nil {
 			watch.close()
 		}
@@ -261,8 +261,8 @@ func (d *session) follow(ctx context.Context) error {
 	}
 }
 
-// interrupted reports whether a process has ended because of Ctrl-C. The process can receive the signal before ctx ends,
-// so this waits a little.
+// interrupted reports whether a process has ended because of Ctrl-C. The process can receive the signal before ctx
+// ends, so interrupted waits a little for ctx.
 func interrupted(ctx context.Context) bool {
 	wait := time.NewTimer(300 * time.Millisecond)
 	defer wait.Stop()

@@ -30,7 +30,7 @@ func yamlLines(object []byte) []string {
 	decoder := json.NewDecoder(bytes.NewReader(object))
 	decoder.UseNumber()
 	if decoder.Decode(&o) != nil {
-		return nil // cannot happen: the patch was applied to it
+		return nil // cannot happen: the patch was applied to this object
 	}
 	if metadata, ok := o["metadata"].(map[string]any); ok {
 		delete(metadata, "managedFields")

@@ -44,7 +44,7 @@ type proxy struct {
 	mu       sync.Mutex
 	routes   map[string]route
 	hold     chan struct{}   // closed by resume; nil if calls need not wait
-	canaries map[string]bool // canaries that were called
+	canaries map[string]bool // canaries (see registry.settle) that were called
 }
 
 // A route is the destination of the calls of a webhook.
@@ -109,7 +109,7 @@ func (p *proxy) setRoutes(routes map[string]route) {
 	}
 }
 
-// dropOthers removes all routes except these.
+// dropOthers removes all routes that are not in the argument.
 func (p *proxy) dropOthers(routes map[string]route) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

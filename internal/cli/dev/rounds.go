@@ -35,8 +35,9 @@ func (r *rounds) of(traceparent, webhook string, request *admissionv1.AdmissionR
 	if len(parts) < 4 {
 		return 0
 	}
-	// The API server admits an update again after a conflict, and may admit a deletion in two steps. These calls are not
-	// reinvocations. They differ in the state of the old object. The calls for a collection's deletion differ in names.
+	// The API server admits an update again after a conflict, and may admit a deletion in two steps. These calls are
+	// not reinvocations. They differ in the state of the old object. When a collection is deleted, the calls differ in
+	// the names of the objects.
 	key := strings.Join([]string{parts[1], webhook, string(request.Operation), nameIn(request.Object.Raw, request.OldObject.Raw), stateOf(request.OldObject.Raw)}, "\n")
 	r.mu.Lock()
 	defer r.mu.Unlock()

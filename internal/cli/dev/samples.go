@@ -24,7 +24,8 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// samples holds the objects of --apply. first are CustomResourceDefinitions and namespaces.
+// samples holds the objects of --apply. first has the CustomResourceDefinitions and namespaces, and others has the
+// rest.
 type samples struct {
 	first, others []*objects.Object
 	mapper        *restmapper.DeferredDiscoveryRESTMapper

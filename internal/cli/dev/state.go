@@ -55,7 +55,7 @@ func stateDir() (string, error) {
 	return dir, nil
 }
 
-// writeState writes and locks a state file. The caller registers afterwards.
+// writeState writes and locks a state file. The caller must register the hooks only afterwards.
 func writeState(s state) (*stateFile, error) {
 	dir, err := stateDir()
 	if err != nil {
@@ -82,7 +82,7 @@ func writeState(s state) (*stateFile, error) {
 	return &stateFile{s, path, unlock}, nil
 }
 
-// release unlocks the file and keeps it for another dev.
+// release unlocks the file and keeps it for another dev process.
 func (f *stateFile) release() { f.unlock() }
 
 // remove removes the file, after the registrations are gone.
@@ -113,7 +113,7 @@ func abandoned() ([]*stateFile, error) {
 		f := &stateFile{path: filepath.Join(dir, entry.Name())}
 		text, err := os.ReadFile(f.path)
 		if err != nil || json.Unmarshal(text, &f.state) != nil || f.ID == "" {
-			continue // its dev has just ended, or it is not a state file
+			continue // the dev process has just removed the file, or it is not a state file
 		}
 		if f.unlock, err = flock.Try(f.path); err == nil {
 			all = append(all, f)
