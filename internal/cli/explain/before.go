@@ -117,7 +117,8 @@ func (l *liveCluster) readPolicies(ctx context.Context, w *Facts) error {
 	return nil
 }
 
-// byPolicy sets the result of a predicate to unknown if an admission policy may change it before webhooks are called.
+// byPolicy sets the result of a predicate to unknown if the predicate looks at the object and an admission policy may
+// change the object before webhooks are called.
 func (t *explainer) byPolicy(p *Predicate, looks bool) {
 	if looks && len(t.policies) > 0 && p.Answer != chain.Unknown {
 		p.set(chain.Unknown, fmt.Sprintf("MutatingAdmissionPolicy %s may change the object before webhooks are called", or(t.policies)))
@@ -128,7 +129,7 @@ func (t *explainer) byPolicy(p *Predicate, looks bool) {
 const limitAnnotation = "kubernetes.io/limit-ranger"
 
 // withLimits explains the request as if LimitRanger had added its annotation. It returns nil if LimitRanger cannot add
-// one to the object, or if no condition reads annotations.
+// the annotation to the object, or if no condition reads annotations.
 func (t *explainer) withLimits(ctx context.Context, engine *chain.Chain) (*chain.Explanation, error) {
 	if isPod := t.req.resource.GroupResource() == (schema.GroupResource{Resource: "pods"}); !isPod || t.req.Operation != admissionv1.Create || t.req.SubResource != "" || t.noLimits {
 		return nil, nil

@@ -31,8 +31,8 @@ type liveCluster struct {
 	client kubernetes.Interface
 }
 
-// FromCluster returns the Facts about a cluster. configurations are from files. They replace the configurations of the
-// cluster that have the same name. more are namespaces and definitions from files, which the cluster may lack.
+// FromCluster returns the Facts about a cluster. configurations are from files, and replace the configurations of the
+// cluster with the same names. more are namespaces and definitions from files, which the cluster may lack.
 func FromCluster(ctx context.Context, where cluster.Flags, configurations, more []*objects.Object) (*Facts, error) {
 	config, err := where.Config()
 	if err != nil {
@@ -225,7 +225,7 @@ func selectors(a authorizer.Attributes, into *authorizationv1.ResourceAttributes
 			requirement.Operator = metav1.LabelSelectorOpExists
 		case selection.DoesNotExist:
 			requirement.Operator = metav1.LabelSelectorOpDoesNotExist
-		default: // a SubjectAccessReview cannot express it
+		default: // a SubjectAccessReview cannot express this operator
 			return fmt.Errorf("labelSelector %s", r.String())
 		}
 		if into.LabelSelector == nil {

@@ -181,8 +181,8 @@ func (w *explainedWebhook) matching() string {
 	return why
 }
 
-// reject returns the rejection of the request that happens without a call of a webhook, or nil. It marks later
-// webhooks as not called.
+// reject returns the rejection of the request, or nil. It covers only rejections for which the API server does not call
+// the webhook at fault. reject marks later webhooks as not called.
 func (t *explainer) reject(e *chain.Explanation) *Rejection {
 	by := func(mutating bool) int {
 		return slices.IndexFunc(t.webhooks, func(w *explainedWebhook) bool { return w.mutating == mutating && w.Rejects })

@@ -33,7 +33,7 @@ func TestAgreesWithServer(t *testing.T) {
 	if text := os.Getenv("ADMITKIT_EXPLAIN_SEED"); text != "" {
 		seed, _ = strconv.ParseUint(text, 10, 64)
 	}
-	if text := os.Getenv("ADMITKIT_EXPLAIN_CASES"); text != "" { // in each round
+	if text := os.Getenv("ADMITKIT_EXPLAIN_CASES"); text != "" { // number of requests in each round
 		n, _ = strconv.Atoi(text)
 	}
 	t.Logf("seed %d, %d rounds of %d requests; ADMITKIT_EXPLAIN_SEED and ADMITKIT_EXPLAIN_CASES choose others", seed, rounds, n)
@@ -89,7 +89,7 @@ func (c *randomRequest) update(t *testing.T, r *rig) {
 		c.object = r.must(t, http.MethodGet, c.path(c.name, "scale"), nil)
 		return
 	}
-	if c.object["spec"] != nil && (c.resource != "pods" || len(c.id)%2 == 0) { // other Pods are sent without defaults
+	if c.object["spec"] != nil && (c.resource != "pods" || len(c.id)%2 == 0) { // half of the Pods are sent without defaults
 		c.object["spec"] = c.stored["spec"]
 	}
 	metadata, stored := c.object["metadata"].(map[string]any), c.stored["metadata"].(map[string]any)
@@ -226,8 +226,8 @@ func (c *randomRequest) seen(calls []call, code int) seen {
 	return s
 }
 
-// differs compares an explanation with the calls, except for webhooks that are unknown. If an unknown webhook may
-// reject the request, only the calls before it are compared.
+// differs compares an explanation with the calls. It skips the webhooks for which the explanation is unknown. If one of
+// them may reject the request, it compares only the calls before that webhook.
 func (o *Object) differs(want seen, code int) (diff string, unknown bool) {
 	not := map[string]bool{}
 	got := seen{Rejected: o.Rejection != nil && o.Request.Operation != "CONNECT"}

@@ -53,7 +53,7 @@ func (w *Facts) Explain(ctx context.Context, all []*objects.Object, ask Ask) (*R
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = engine.Close() }() // it has no connections
+	defer func() { _ = engine.Close() }() // engine has no connections to close
 	for i, o := range all {
 		t := explainer{facts: w, hooks: hooks, req: requests[i]}
 		result := Object{Object: o.String(), File: o.File, Line: o.Line}
@@ -106,7 +106,7 @@ func (w *Facts) engine(namespaces map[string]map[string]string) (*chain.Chain, [
 	return nil, nil, w.refused(err)
 }
 
-// refused returns an error that names the files that an API server would reject.
+// refused returns an error that names the files with configurations that an API server would reject.
 func (w *Facts) refused(err error) error {
 	var wheres, files []string
 	for _, c := range chain.ConfigurationErrors(err) {

@@ -59,7 +59,7 @@ type User struct {
 	Extra map[string][]string
 }
 
-// defaultVersion is the Kubernetes version of the code in this program.
+// defaultVersion is the Kubernetes version of the libraries in this program.
 const defaultVersion = "1.36"
 
 // FromFiles returns the Facts from files. more are namespaces and definitions of custom resources.
@@ -88,7 +88,8 @@ func newFacts(source string) *Facts {
 	return &Facts{Source: source, Kubernetes: defaultVersion, namespaces: map[string]map[string]string{}, origins: map[string]string{}}
 }
 
-// addConfigurations adds the configurations of files. They replace those of a cluster with the same name.
+// addConfigurations adds the configurations from files. They replace the configurations of the cluster with the same
+// names.
 func (w *Facts) addConfigurations(sets *objects.Sets) error {
 	for _, c := range sets.Mutating {
 		if err := w.from("MutatingWebhookConfiguration", c.Value.Name, c.Where()); err != nil {
@@ -148,7 +149,8 @@ func (w *Facts) definition(match func(*apiextensionsv1.CustomResourceDefinition)
 // reserved suffix.
 func isStatic(configuration string) bool { return strings.HasSuffix(configuration, ".static.k8s.io") }
 
-// An authorizerCheck is an authorizer check of a condition.
+// An authorizerCheck is one of the permissions that Allow sets. It describes the checks that it allows, which
+// conditions make with the CEL variable authorizer.
 type authorizerCheck struct{ verb, group, resource, subresource, namespace, name, path string }
 
 // Allow sets the permissions of the user for authorizer checks, each as

@@ -28,7 +28,8 @@ type hook struct {
 }
 
 // hooks returns all webhooks in the order of a chain, and the input of the chain. If apart is true, hooks validates
-// each configuration on its own, and replaces the webhooks of configurations that cannot be read.
+// each configuration on its own. In the input, inert webhooks replace the webhooks of configurations that cannot be
+// read.
 func (w *Facts) hooks(apart bool) (all []hook, in chain.Webhooks) {
 	for _, c := range w.mutating {
 		c = c.DeepCopy()
@@ -91,7 +92,7 @@ func (w *Facts) broken(kind, name string, alone chain.Webhooks, apart bool) erro
 	}
 	engine, err := chain.New(alone, chain.Options{})
 	if err == nil {
-		_ = engine.Close() // it has no connections
+		_ = engine.Close() // engine has no connections to close
 	}
 	return err
 }

@@ -61,7 +61,7 @@ func names(all []*explainedWebhook) []string {
 	return names
 }
 
-// looksAtObject reports whether a change to the object may change the result.
+// looksAtObject reports whether a change to the object may change the decision about the webhook.
 func (w *explainedWebhook) looksAtObject() bool {
 	looks := false
 	for _, p := range w.Predicates {
@@ -94,7 +94,7 @@ func (t *explainer) worstCase(twice bool) *Time {
 			w.Validating = max(w.Validating, h.timeout)
 		}
 	}
-	if twice { // a conflict in the second step causes a third call
+	if twice { // a conflict in the second step of a deletion causes a third call
 		w.Mutating, w.Validating = 3*w.Mutating, 3*w.Validating
 	}
 	w.Total = w.Mutating + w.Again + w.Validating

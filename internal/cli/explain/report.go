@@ -92,7 +92,7 @@ type Webhook struct {
 	Why      string       `json:"why"`
 	// Summary is a shorter Why for text output, or empty.
 	Summary string `json:"-"`
-	// Rejects means that the request is rejected because of this webhook without a call.
+	// Rejects means that the API server rejects the request because of this webhook, without calling it.
 	Rejects bool `json:"rejects,omitempty"`
 	// Times is the number of calls. A deletion in two steps has more than one.
 	Times int `json:"times,omitempty"`
@@ -123,7 +123,7 @@ type Reinvocation struct {
 
 // A Predicate is one of the checks that decide whether a webhook is called.
 type Predicate struct {
-	Predicate chain.Reason `json:"predicate"` // as in Decision
+	Predicate chain.Reason `json:"predicate"` // as in Webhook.Decision
 	// Condition and Expression are the name and expression of a matchCondition.
 	Condition  string                `json:"condition,omitempty"`
 	Expression string                `json:"expression,omitempty"`

@@ -23,7 +23,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// An Ask describes the requests for the objects.
+// An Ask describes the API requests to explain. It applies to all objects.
 type Ask struct {
 	// Operation is the operation. Empty means CREATE, or the operation of the subresource.
 	Operation   string

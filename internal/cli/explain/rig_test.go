@@ -213,8 +213,8 @@ func (r *rig) makeEnvironment(t *testing.T) {
 	}
 }
 
-// register replaces all configurations and waits until the API server calls the new ones. The markers are
-// created last.
+// register replaces all configurations and waits until the API server calls the new ones. It creates two marker
+// webhooks last. When the API server calls the marker webhooks, it has the other configurations as well.
 func (r *rig) register(t *testing.T, round int, mutating []*admissionregistrationv1.MutatingWebhookConfiguration, validating []*admissionregistrationv1.ValidatingWebhookConfiguration) {
 	t.Helper()
 	const mutatingPath, validatingPath = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"

@@ -47,7 +47,7 @@ func Run(ctx context.Context, o *Options, s *screen.Screen) (*Report, error) {
 	noted := map[string]bool{}
 	read := func(paths []string) ([]*objects.Object, error) {
 		return objects.Read(ctx, paths, s.In, func(format string, args ...any) {
-			if note := fmt.Sprintf(format, args...); !noted[note] { // objects and configurations may be in one folder
+			if note := fmt.Sprintf(format, args...); !noted[note] { // the same folder can be read twice
 				noted[note] = true
 				s.Note("%s", note)
 			}
@@ -203,7 +203,7 @@ func areCalled(n int) string {
 	return fmt.Sprintf("%d webhooks are called", n)
 }
 
-// expectations returns a sentence for each expectation that failed.
+// expectations returns an error with a sentence for each expectation that failed, or nil.
 func (o *Options) expectations(r *Report) error {
 	var failed, unknown []string
 	look := func(name string, want Called) {

@@ -196,7 +196,7 @@ func (w *Webhook) because() string {
 	return cmp.Or(w.Summary, w.Why)
 }
 
-// or lists names in a sentence.
+// or joins names for a sentence, as in "a, b or c". It shortens long lists.
 func or(names []string) string { return list(names, "or") }
 
 func list(names []string, word string) string {
