@@ -168,8 +168,8 @@ func (p *Program) build(ctx context.Context, dir, pkg string, t *target, candida
 	return nil
 }
 
-// overlay writes the sources into the temporary folder. It returns an overlay file for the go command that maps them to
-// home.
+// overlay writes the sources into the temporary folder, and returns an overlay file. With this file, the go command
+// reads the sources as if they were in the folder home.
 func (p *Program) overlay(home, generated string) (string, error) {
 	replace := map[string]string{}
 	for name, source := range map[string][]byte{"main.go": programSource, "log.go": programLog, "hooks.go": []byte(generated)} {

@@ -19,7 +19,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// module writes a module with the files of archive, which requires this module, and returns its folder.
+// module writes the files of archive as a module that requires admitkit, and returns its folder.
 func module(t *testing.T, archive string) string {
 	t.Helper()
 	root, err := filepath.Abs("../../..")

@@ -14,8 +14,8 @@
 //	var Pull = webhook.Mutating(…)
 //	func Quota() (*webhook.Hook, error)
 //
-// [Build] builds a program with the go command, in the module of the package. So internal packages can be imported, and
-// the versions of the module apply. The source of the program exists only in an overlay. The program prints the
-// configuration objects ([Program.Describe]) or serves the hooks ([Program.Start]). It ends when its standard input
-// ends, so it never outlives the process that started it.
+// [Build] builds a program with the go command, in the module of the package. The program can therefore import internal
+// packages, and is built with the dependency versions of that module. The source of the program exists only in an
+// overlay. The program prints the configuration objects ([Program.Describe]) or serves the hooks ([Program.Start]). It
+// ends when its standard input ends, so it never outlives the process that started it.
 package gohooks

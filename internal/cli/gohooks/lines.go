@@ -12,7 +12,8 @@ import (
 // longest is the number of bytes after which a line is cut.
 const longest = 64 << 10
 
-// lines is a writer that calls each with every complete line. flush calls it with an incomplete last line.
+// lines is a writer that calls the function each with every complete line. flush passes an incomplete last line to
+// each.
 type lines struct {
 	mu   sync.Mutex
 	left []byte

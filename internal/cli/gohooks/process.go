@@ -28,7 +28,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// mark begins the line with the answer. It and the types below are the protocol of program/main.go.
+// mark is the beginning of the line with the answer of the program. mark and the types below must match
+// program/main.go.
 const mark = "admitkit-answer "
 
 type (
@@ -207,7 +208,8 @@ func (p *Program) start(ctx context.Context, log *lines, req request) (*running,
 	return r, nil
 }
 
-// interrupt shuts the process down if it has answered. Otherwise it may hang, so interrupt kills it.
+// interrupt closes the standard input of a process that has answered, so that the process shuts down. A process without
+// an answer may hang, so interrupt kills it.
 func (r *running) interrupt() error {
 	if r.answered.Load() {
 		return r.stdin.Close()
@@ -232,7 +234,7 @@ func (r *running) read(line string, log *lines) {
 	r.answered.Store(true)
 	select {
 	case r.answers <- a:
-	default: // the first answer has not been received yet
+	default: // drop further answers until wait has received the first one
 	}
 }
 

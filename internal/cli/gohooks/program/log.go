@@ -16,7 +16,7 @@ const stackKey = "stack"
 type traceHandler struct {
 	slog.Handler
 	out   io.Writer
-	trace string // of all records, from WithAttrs
+	trace string // stack trace for all records, from WithAttrs
 }
 
 func newTraceHandler(out io.Writer) *traceHandler {

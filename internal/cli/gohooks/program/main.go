@@ -263,7 +263,7 @@ func (f *hookList) add(symbol string, h *webhook.Hook, err error) error {
 	return nil
 }
 
-// result returns a function that adds the hook that the function symbol returned.
+// result returns a function that adds a hook. The arguments are the results of the function named symbol.
 func (f *hookList) result(symbol string) func(*webhook.Hook, error) error {
 	return func(h *webhook.Hook, err error) error { return f.add(symbol, h, err) }
 }
