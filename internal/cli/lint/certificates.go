@@ -71,7 +71,7 @@ func readCertificates(name string) ([]*x509.Certificate, error) {
 	return all, nil
 }
 
-// probe returns the certificates that a server presents. It does not verify them, because it sends nothing.
+// probe returns the certificates that a server presents. It does not verify them, and sends no data to the server.
 func probe(ctx context.Context, address string) ([]*x509.Certificate, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

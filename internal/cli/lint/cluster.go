@@ -45,7 +45,7 @@ func (o *Options) readCluster(ctx context.Context, s *screen.Screen) ([]*objects
 		resource("apps", "v1", "deployments"), resource("apps", "v1", "statefulsets"), resource("apps", "v1", "daemonsets"),
 		resource("autoscaling", "v2", "horizontalpodautoscalers"),
 	}
-	if anyExact(all) { // only rule AK304 needs them, and they are large
+	if anyExact(all) { // only rule AK304 needs CustomResourceDefinitions, and they are large
 		around = append(around, resource("apiextensions.k8s.io", "v1", "customresourcedefinitions"))
 	}
 	var missing []string

@@ -297,7 +297,7 @@ func TestPlacesAreLines(t *testing.T) {
 	}
 }
 
-// The parts of SARIF 2.1.0 (OASIS) that results of code scanners use.
+// These are the parts of SARIF 2.1.0 (OASIS) that code scanners use for results.
 type (
 	sarifLog struct {
 		Schema  string     `json:"$schema"`

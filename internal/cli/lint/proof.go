@@ -18,8 +18,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence"
 )
 
-// proofAnnotation names results of "admitkit verify -o json=FILE" which prove that webhooks are safe to call again:
-// "sidecar.example.com=proof.json; ...". The files are in the folder of the configuration's file, or below it.
+// proofAnnotation is the annotation that names files with results of "admitkit verify -o json=FILE", such as
+// "sidecar.example.com=proof.json; ...". The results prove that webhooks are safe to call again. The files are in the
+// folder of the configuration's file, or below it.
 const proofAnnotation = "lint.admitkit.dev/proof"
 
 // maxProofSize is the size limit of a proof file, in bytes.

@@ -13,7 +13,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/lint"
 )
 
-// An object is an object of SARIF 2.1.0 (OASIS). The report has the parts that results of code scanners use.
+// An object is an object of SARIF 2.1.0 (OASIS). The report has only the parts of SARIF that code scanners use for
+// results.
 type object = map[string]any
 
 func message(text string) object { return object{"text": text} }
