@@ -18,14 +18,15 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// These are the forms of configuration objects.
+// These are the values of the flag --form. V1 and V1beta1 are the API versions of the objects. Static means files for
+// manifest-based admission control.
 const (
 	V1      = "v1"
 	V1beta1 = "v1beta1"
 	Static  = "static"
 )
 
-// Forms returns all forms. The first is the default.
+// Forms returns the values of the flag --form. The first is the default.
 func Forms() []string { return []string{V1, V1beta1, Static} }
 
 // Options are the flags of the command.

@@ -11,8 +11,8 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// WriteDir writes all files into a folder, or none. It creates the folder if needed. It returns the paths written, and
-// the paths left from earlier runs that this set does not replace.
+// WriteDir writes all files into a folder, or none. It creates the folder if needed. It returns the written paths, and
+// in left the paths of files from earlier runs that this set does not replace.
 func (s *Set) WriteDir(dir, form string) (written, left []string, err error) {
 	files := map[string][]byte{}
 	for _, f := range s.files {

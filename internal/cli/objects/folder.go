@@ -12,9 +12,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// filesOf returns the files of a folder that may hold objects. The folder itself may be a symbolic link. Links to
-// folders below it are skipped, and so are folders such as "..data" or "..2006_01_02": they hold copies of the files of
-// a mounted ConfigMap.
+// filesOf returns the files of a folder that may hold objects. The folder itself may be a symbolic link. filesOf skips
+// symbolic links to folders inside it. It also skips folders such as "..data" or "..2006_01_02", which hold copies of
+// the files of a mounted ConfigMap.
 func filesOf(folder string) ([]string, error) {
 	var files []string
 	above := folder + string(filepath.Separator) // the separator makes WalkDir follow a link

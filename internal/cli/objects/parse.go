@@ -59,7 +59,8 @@ func parse(file string, text []byte) ([]*Object, error) {
 	}
 }
 
-// at adds the position to the error of a document. The message may begin with a line, as in "line 5: bad indentation".
+// at adds the position to the error of a document. The message may begin with a line number, as in "line 5: bad
+// indentation".
 func (o *Object) at(err error) error {
 	at, message := *o, strings.TrimPrefix(err.Error(), "yaml: ")
 	if rest, ok := strings.CutPrefix(message, "line "); ok {
@@ -235,8 +236,8 @@ func (o *Object) missing() error {
 	return fmt.Errorf("%s: not a Kubernetes object: it has no %s", at.Where(), missing)
 }
 
-// objects returns the items of a list, or the object itself. Items may use YAML anchors outside of them. So items come
-// from the JSON, where anchors are resolved, and only their lines come from the YAML nodes.
+// objects returns the items of a list, or the object itself. Items may refer to YAML anchors in other parts of the
+// file. So objects takes the items from the JSON, where anchors are resolved, and only their lines from the YAML nodes.
 func (o *Object) objects() ([]*Object, error) {
 	if err := o.identify(); err != nil {
 		return nil, err

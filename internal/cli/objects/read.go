@@ -169,8 +169,8 @@ func toJSON(node *yaml.Node) ([]byte, error) {
 	return encoded, nil
 }
 
-// wrongFields returns an error for a field name that is not text, or a duplicate field: kubectl uses one of the two
-// without a message. A field from a YAML merge (<<) may be overridden.
+// wrongFields returns an error for a field name that is not text, or for a duplicate field. kubectl silently uses one
+// of two duplicate fields. A field from a YAML merge (<<) may be overridden.
 func wrongFields(node *yaml.Node) error {
 	lines := map[string]int{}
 	for i, n := range node.Content {

@@ -9,7 +9,8 @@ import (
 	"strconv"
 )
 
-// A view is the data of the template: a Page with its limits applied. The template escapes and clips its texts.
+// A view is the data of the template: a Page that was cut to the limits of a page. The template escapes and clips its
+// texts.
 type view struct {
 	*Page
 	StatusText, Mark string
