@@ -35,11 +35,11 @@ func (p *Project) Manifests() []Manifest {
 	return []Manifest{{"config/webhooks/webhooks.yaml", []string{"--print-configuration", "--inject-ca-from=" + p.Name + "/" + p.Name}}, rbac}
 }
 
-// addManifests renders the files that the program of a new project would generate, without building it. A test of the
-// generated project compares both.
+// addManifests renders the files that the program of a new project would generate, without building the program. A test
+// of the generated project compares them with the output of the program.
 func (f files) addManifests(ctx context.Context, p *Project) error {
 	hooks := slices.Clone(p.Hooks)
-	// hooks/hooks.go has the same order.
+	// This is also the order in hooks/hooks.go.
 	slices.SortFunc(hooks, func(a, b *Hook) int { return cmp.Compare(a.File(), b.File()) })
 	var all []*webhook.Hook
 	for _, h := range hooks {

@@ -15,7 +15,8 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// goCommand runs the go command and returns its standard output. It passes downloads to progress, which may be nil.
+// goCommand runs the go command and returns its standard output. It passes messages about downloads to progress, which
+// may be nil.
 func goCommand(ctx context.Context, dir string, progress func(string), args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir

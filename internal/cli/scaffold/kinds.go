@@ -38,7 +38,7 @@ type Kind struct {
 // Imported reports whether the Go type is in a Kubernetes package.
 func (k *Kind) Imported() bool { return k.builtIn }
 
-// Namespaced reports whether the kind is namespaced.
+// Namespaced reports whether objects of the kind belong to a namespace.
 func (k *Kind) Namespaced() bool { return k.namespaced }
 
 // NeedsKinds reports whether the hook needs WithKinds, because pkg/webhook cannot derive the version from the package.

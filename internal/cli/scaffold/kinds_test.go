@@ -125,7 +125,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that any text is either an error or a kind whose files can be rendered.
+// FuzzParse checks that any text either causes an error or gives a kind whose files can be rendered.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"pods", "deployments.v1.apps", "a/b/c/d", "example.com/v1/widgets=example.com/shop/api/v1.Widget", "example.com/v1/w=x.Y", "x.example.com/v1/w=0/v1.Y"} {
 		f.Add(text)

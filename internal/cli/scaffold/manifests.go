@@ -87,7 +87,8 @@ func (a *addition) updateManifest(ctx context.Context, m Manifest, before, now s
 	return nil
 }
 
-// overlay writes an overlay file, with which the go command uses the new list of hooks before it is written.
+// overlay writes an overlay file for the go command. With this file, the go command uses the new list of hooks before
+// Add writes the list into the project.
 func (a *addition) overlay(folder string) (string, error) {
 	list := filepath.Join(folder, "hooks.go")
 	if err := os.WriteFile(list, a.owned[hooksFile], 0o600); err != nil {

@@ -43,8 +43,8 @@ type Project struct {
 // SelfManaged reports whether the program generates its own certificates.
 func (p *Project) SelfManaged() bool { return p.Certs == SelfManaged }
 
-// CriticalPriority reports whether the priority class is one that API servers may limit to namespaces with a quota for
-// it.
+// CriticalPriority reports whether the priority class begins with "system-". An API server may allow such a class only
+// in namespaces with a quota for the class.
 func (p *Project) CriticalPriority() bool { return strings.HasPrefix(p.PriorityClass, "system-") }
 
 var modulePath = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~-]*(/[A-Za-z0-9._~-]+)*$`)

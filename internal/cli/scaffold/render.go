@@ -107,7 +107,7 @@ func (f files) addHook(h *Hook) error {
 type typeData struct {
 	Group, Version, Kind, Resource string
 	PackageName, Dir               string
-	Local                          bool // defines a Go type of the project; otherwise a placeholder for tests
+	Local                          bool // the definition is for a Go type of the project; otherwise it is a placeholder for tests
 }
 
 // addKind renders the files of a kind that do not exist yet. Hooks of the same kind share them.

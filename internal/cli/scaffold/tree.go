@@ -18,7 +18,7 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// A tree is the folder of a project. The root of a new project is empty.
+// A tree is the folder of a project. root is empty while a new project is rendered.
 type tree struct{ root string }
 
 func (t *tree) path(name string) string { return filepath.Join(t.root, filepath.FromSlash(name)) }
