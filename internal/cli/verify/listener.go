@@ -18,8 +18,8 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// A listener checks the first response from each URL. If it is an error, the URL is usually wrong, so the listener ends
-// the run.
+// A listener checks the responses of each URL until one of them looks like a response of a webhook. If the first
+// responses are errors, the URL is usually wrong, so the listener ends the run.
 type listener struct {
 	*runner
 	hook  target
@@ -68,7 +68,7 @@ const mostJudged = 4 << 20
 func (l *listener) judge(where string, response *http.Response) {
 	body, err := io.ReadAll(io.LimitReader(response.Body, mostJudged))
 	rest := io.Reader(response.Body)
-	if err != nil { // the part that arrived may have the cause
+	if err != nil { // the part of the body that arrived may explain the error
 		rest = failing{err}
 	}
 	response.Body = struct {
@@ -88,8 +88,8 @@ func (l *listener) judge(where string, response *http.Response) {
 	}
 }
 
-// mostFailures is how many responses of a server may fail before one succeeds. A webhook may fail for some objects, so
-// one failed response does not prove that the server is not a webhook.
+// mostFailures is how many failed responses of a URL end the run, if none has succeeded before. A webhook may fail for
+// some objects, so one failed response does not prove that the server is not a webhook.
 const mostFailures = 5
 
 // A failure is the error for a failed response that may come from a webhook.

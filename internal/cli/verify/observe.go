@@ -12,7 +12,8 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// observer returns a function that runs the command of --observe. Its output must not change during a dry run.
+// observer returns a function that runs the command of --observe and returns its output. The output must not change
+// during a dry run.
 func (r *runner) observer(ctx context.Context) func() any {
 	return func() any {
 		if ctx.Err() != nil {

@@ -28,13 +28,13 @@ func (r *runner) refused(g *given) error {
 		if err != nil {
 			return problem.New("%s: an API server would reject this configuration: %w", c.Where(), err).Hint("admitkit lint %s", textutil.ShellQuote(c.File))
 		}
-		_ = engine.Close() // it has no connections
+		_ = engine.Close() // engine has no connections to close
 	}
 	return nil
 }
 
-// withoutAddresses returns a copy of a configuration for the checks. With --url, the copy has no addresses. In a
-// v1beta1 configuration, it replaces the sideEffects that only v1beta1 allows.
+// withoutAddresses returns a copy of a configuration for the checks. With --url, the copy has no addresses. In the copy
+// of a v1beta1 configuration, None replaces the sideEffects that only v1beta1 allows.
 func (r *runner) withoutAddresses(c objects.Decoded[admissionregistrationv1.MutatingWebhookConfiguration]) *admissionregistrationv1.MutatingWebhookConfiguration {
 	counting := c.Value.DeepCopy()
 	for i := range counting.Webhooks {

@@ -34,7 +34,7 @@ func (l *listener) unreachable(r *http.Request, err error) error {
 		return nil
 	case errors.As(err, &refused):
 		return l.untrusted(host, r.URL.Hostname(), refused)
-	case errors.As(err, &record), strings.Contains(err.Error(), "HTTP response to HTTPS client"): // net/http has no type for it
+	case errors.As(err, &record), strings.Contains(err.Error(), "HTTP response to HTTPS client"): // net/http has no type for this error
 		return problem.New("%s does not speak TLS: the API server calls webhooks only over HTTPS", host).
 			Hint("check the port; to test without TLS: --url http://%s%s", host, r.URL.Path)
 	case errors.As(err, &alert), errors.As(err, &dialing) && dialing.Op == "remote error":
@@ -135,7 +135,7 @@ func namesOf(c *x509.Certificate) []string {
 	return names
 }
 
-// preferred returns the name that the API server would use.
+// preferred returns the first name of a Service, which the API server would use, or else the first name.
 func preferred(names []string) string {
 	for _, name := range names {
 		if strings.HasSuffix(name, ".svc") {

@@ -81,7 +81,7 @@ func TestExceptions(t *testing.T) {
 	}
 }
 
-// FuzzExceptions checks that each file is either valid exceptions or an error.
+// FuzzExceptions checks that each file either causes an error or gives valid exceptions.
 func FuzzExceptions(f *testing.F) {
 	f.Add([]byte("- path: a\n  law: L4b\n  reason: b\n"))
 	f.Add([]byte("- &a {path: b, reason: c}\n- *a\n---\n"))

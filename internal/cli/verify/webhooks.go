@@ -131,7 +131,7 @@ func pathOfURL(text string) string {
 	return path.Join("/", u.Path)
 }
 
-// served returns the URLs from the clientConfig of a webhook. Its hints put prefix before each URL.
+// served returns the URLs from the clientConfig of a webhook. The hints of its errors put prefix before each URL.
 func served(h target, prefix string) ([]string, error) {
 	switch c := h.ClientConfig; {
 	case c.URL != nil:
