@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// report returns the report of everything counted.
+// report returns the report on all counted requests.
 func (t *tally) report() *Report {
 	r := &Report{
 		Requests: t.requests, WithWebhooks: t.requests - t.silent, Duplicates: t.duplicates, OutsideTime: t.outside,

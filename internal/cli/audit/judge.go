@@ -72,8 +72,8 @@ func (t *tally) judgeFailures(q *request) {
 	}
 }
 
-// patchRefused reports whether the request failed because the patch of the last webhook did not
-// apply. The API server's message does not name the webhook, but only a webhook's patch causes it with this code.
+// patchRefused reports whether the request failed because the patch of the last webhook did not apply. The API server's
+// message does not name the webhook. With code 500, only the patch of a webhook can cause this message.
 func (q *request) patchRefused() bool {
 	last := q.last()
 	if last == nil || last.mutated || last.patched || last.failedOpen || q.code != 500 {

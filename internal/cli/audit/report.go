@@ -152,7 +152,7 @@ type ChangedObject struct {
 	Users     []string `json:"users"`
 }
 
-// Found reports whether a finding is an error or a warning.
+// Found reports whether at least one finding is an error or a warning.
 func (r *Report) Found() bool {
 	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Severity != Advice })
 }

@@ -99,7 +99,6 @@ func (w *auditedCluster) stop() {
 	w.server = nil
 }
 
-// namespace creates a namespace.
 func (w *auditedCluster) namespace(name string) {
 	w.t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -108,7 +107,8 @@ func (w *auditedCluster) namespace(name string) {
 	}
 }
 
-// rulesFor returns rules for ConfigMaps and Pods of a namespace: for CREATE and UPDATE, or for DELETE in one namespace.
+// rulesFor returns rules for ConfigMaps and Pods: for DELETE in the namespace "gone", and for CREATE and UPDATE in any
+// other namespace.
 func rulesFor(namespace string) []admissionregistrationv1.RuleWithOperations {
 	operations := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
 	if namespace == "gone" {
@@ -219,7 +219,7 @@ func patchWith(patch string) *admissionv1.AdmissionResponse {
 	return &admissionv1.AdmissionResponse{Allowed: true, Patch: []byte(patch), PatchType: &jsonPatch}
 }
 
-// denies answers with a denial.
+// denies answers every call with a denial that has this code.
 func denies(code int32) answerer {
 	return func(int, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, int) {
 		return &admissionv1.AdmissionResponse{Result: &metav1.Status{Code: code, Message: "not on a Friday"}}, 200
