@@ -160,7 +160,7 @@ func (b *builder) template(text []byte, kind string) ([]byte, error) {
 
 var separator = regexp.MustCompile(`(?m)^---.*$`)
 
-// documents splits a manifest.
+// documents splits a manifest into its YAML documents.
 func documents(text []byte) (all [][]byte) {
 	for _, part := range separator.Split(string(text), -1) {
 		all = append(all, []byte(part))
