@@ -18,7 +18,7 @@ import (
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// retention is how long a state file is kept if its cluster cannot be identified.
+// retention is how long the state file of another cluster is kept.
 const retention = 30 * 24 * time.Hour
 
 func loadKubeconfig(f *cluster.Flags) *clientcmdapi.Config {

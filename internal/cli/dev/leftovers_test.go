@@ -23,7 +23,7 @@ func TestCleanupOf(t *testing.T) {
 	rows := []struct {
 		reason string
 		note   state
-		server string // current server of its context
+		server string // current server URL of the state file's context
 		want   cleanup
 	}{
 		{"the same URL and cluster", state{Server: "https://a", Cluster: "1", Time: now}, "https://a", removeHere},

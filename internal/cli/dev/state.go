@@ -15,7 +15,8 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// A state describes the registrations of a dev process, so that the next one can remove them if the process is killed.
+// A state describes the registrations of a dev process. If the process is killed, the next dev process uses the state
+// to remove them.
 type state struct {
 	// ID is the value of the label of its configuration objects.
 	ID  string `json:"id"`

@@ -53,7 +53,7 @@ func newWatcher(ctx context.Context, dir, pkg string) (*watcher, error) {
 
 func (w *watcher) close() { _ = w.notify.Close() } // nothing can be lost
 
-// run forwards file events until close.
+// run reports changes of sources on w.changes until close.
 func (w *watcher) run() {
 	for {
 		select {
