@@ -117,8 +117,8 @@ func (l *liveCluster) readPolicies(ctx context.Context, w *Facts) error {
 	return nil
 }
 
-// byPolicy sets the result of a predicate to unknown if the predicate looks at the object and an admission policy may
-// change the object before webhooks are called.
+// byPolicy sets the result of a predicate to unknown if looks is true and an admission policy may change the object
+// before webhooks are called. looks means that the predicate looks at the object.
 func (t *explainer) byPolicy(p *Predicate, looks bool) {
 	if looks && len(t.policies) > 0 && p.Answer != chain.Unknown {
 		p.set(chain.Unknown, fmt.Sprintf("MutatingAdmissionPolicy %s may change the object before webhooks are called", or(t.policies)))

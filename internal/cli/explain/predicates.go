@@ -107,8 +107,8 @@ func (t *explainer) labelsItself() bool {
 	return r.Resource == "namespaces" && (r.Group == "" || t.req.SubResource == "" && (op == admission.Create || op == admission.Update))
 }
 
-// versions sets the result of the rules to unknown if they match only other versions of the resource, and if the API
-// server may not serve these versions.
+// versions handles rules that match only other versions of the resource. It sets their result to unknown if it is
+// unknown whether the API server serves these versions.
 func (t *explainer) versions(h *hook, p *Predicate) {
 	if p.Answer != chain.Fails || !t.req.resource.unsure || !h.equivalent {
 		return

@@ -133,7 +133,7 @@ type Predicate struct {
 	Summary string `json:"-"`
 }
 
-// set changes the result.
+// set changes the result and its explanation.
 func (p *Predicate) set(answer chain.PredicateResult, detail string) {
 	p.Answer, p.Detail, p.Summary = answer, detail, ""
 }
