@@ -52,7 +52,7 @@ type Program struct {
 	log     *lines
 }
 
-// A Hook is a hook of a package.
+// A Hook describes one of the hooks that a Program runs.
 type Hook struct {
 	// Symbol is the source of the hook: the name of a variable or function, or "Hooks()[2]".
 	Symbol string

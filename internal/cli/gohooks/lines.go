@@ -52,7 +52,7 @@ func (l *lines) emit() {
 	l.each(line)
 }
 
-// to returns a function that writes each line to w with one call. It is safe for concurrent use.
+// to returns a function that writes each line to w with one call. The function is safe for concurrent use.
 func to(w io.Writer) func(string) {
 	var mu sync.Mutex
 	return func(line string) {

@@ -23,7 +23,7 @@ func newTraceHandler(out io.Writer) *traceHandler {
 	return &traceHandler{Handler: slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelWarn}), out: out}
 }
 
-// Handle writes a record.
+// Handle writes a record, and below it the stack trace if the record has one.
 func (h *traceHandler) Handle(ctx context.Context, r slog.Record) error {
 	var all []slog.Attr
 	r.Attrs(func(a slog.Attr) bool {
