@@ -161,7 +161,7 @@ func parseJSON(file string, documents []document) ([]*Object, error) {
 	return p.all, p.none
 }
 
-// twiceInJSON finds duplicate fields in JSON that a YAML parser rejects.
+// twiceInJSON finds duplicate fields in a JSON document that a YAML parser cannot read.
 func twiceInJSON(text []byte) error {
 	var into map[string]any
 	again, err := kjson.UnmarshalStrict(text, &into)

@@ -31,7 +31,7 @@ type Decoded[T any] struct {
 	Unknown []error
 }
 
-// Values returns the values of a group.
+// Values returns the decoded values of a group, without their sources.
 func Values[T any](group []Decoded[T]) (all []*T) {
 	for _, d := range group {
 		all = append(all, d.Value)
