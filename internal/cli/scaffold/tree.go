@@ -165,8 +165,8 @@ func (t *tree) list(added files) ([]byte, error) {
 	return render("hook/hooks.go", names)
 }
 
-// extendList adds calls at the end of the list that the function Hooks returns. It returns nil if the last statement
-// of the function does not return a composite literal whose closing brace begins a line.
+// extendList adds calls at the end of the list that the function Hooks returns. It returns nil unless the last
+// statement of the function returns a composite literal, with its closing brace at the beginning of a line.
 func extendList(text []byte, names []string) []byte {
 	files := token.NewFileSet()
 	f, err := parser.ParseFile(files, hooksFile, text, parser.SkipObjectResolution)
