@@ -12,7 +12,8 @@ import (
 )
 
 // engine starts the API server that defaults and validates objects between two calls, and returns a function that stops
-// it. If this machine has no API server, engine returns a nil configuration, and admitkit does this in process.
+// it. With --in-process, or if this machine has no API server, engine returns a nil configuration. admitkit then
+// defaults and validates the objects in process.
 func (r *runner) engine(ctx context.Context) (*rest.Config, func(), error) {
 	if r.InProcess {
 		return nil, func() {}, nil

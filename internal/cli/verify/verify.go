@@ -90,7 +90,7 @@ func knowsSomething(report *idempotence.Report) bool {
 	return report != nil && (len(report.Findings) > 0 || slices.ContainsFunc(report.Laws, func(l idempotence.LawResult) bool { return l.Verdict == idempotence.Passes }))
 }
 
-// A runner is one run.
+// A runner is the state of one run.
 type runner struct {
 	Options
 	screen *screen.Screen
