@@ -153,7 +153,7 @@ admitkit apiserver start --feature-gates MutatingAdmissionPolicy=true --flag v=4
 				return arguments()(c, args)
 			}
 			if o.Port < 0 || o.Port > math.MaxUint16 {
-				return problem.New("--port %d is not a port: it takes a number from 1 to %d, or 0 for a free port", o.Port, math.MaxUint16)
+				return problem.New("--port %d is not a port: use a number from 1 to %d, or 0 for a free port", o.Port, math.MaxUint16)
 			}
 			o.Command = args
 			return play.Run(c.Context(), s, o)

@@ -80,7 +80,7 @@ admitkit manifests --form static --url https://127.0.0.1:9443 --name shop --ca-f
 			}
 			form := outputs.String()
 			if dir != "" && form != "yaml" && form != "json" {
-				return problem.New("--dir and -o %s both name an output", form).Hint("--dir DIR -o json")
+				return problem.New("-o %s cannot be used with --dir: use -o yaml or -o json", form).Hint("--dir DIR -o json")
 			}
 			if err := outputs.Check(s); err != nil {
 				return err

@@ -79,7 +79,7 @@ admitkit verify --url https://127.0.0.1:9443/mutate --ca-file ca.crt -f pod.yaml
 		case "auto", "always", "never":
 			return nil
 		}
-		return problem.New("--color=%s is unknown: it takes auto, always or never", s.Colour)
+		return problem.New("--color=%s is not supported: use auto, always or never", s.Colour)
 	}
 	root.Version = currentVersions().String()
 	root.SetVersionTemplate("{{.Version}}")

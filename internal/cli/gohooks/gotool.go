@@ -153,7 +153,7 @@ func (e *goError) Error() string {
 }
 
 // ErrNoModule is the error for a package outside of any Go module.
-var ErrNoModule = errors.New("is in no Go module")
+var ErrNoModule = errors.New("is not in a Go module")
 
 var missingModule = regexp.MustCompile(`(no required module provides|cannot find module providing) package github\.com/admitkit/admitkit/`)
 
@@ -166,7 +166,7 @@ func explain(err error, pkg string) error {
 	text := failed.messages
 	switch {
 	case strings.Contains(text, "go.mod file not found"), strings.Contains(text, "cannot find main module"):
-		return problem.New("%s %w: there is no go.mod in its folder or above", pkg, ErrNoModule).Hint("go mod init example.com/NAME")
+		return problem.New("%s %w: there is no go.mod in its folder or a parent folder", pkg, ErrNoModule).Hint("go mod init example.com/NAME")
 	case missingModule.MatchString(text):
 		return problem.New("the module of %s does not require github.com/admitkit/admitkit", pkg).
 			Hint("go mod edit -replace=github.com/admitkit/admitkit=CHECKOUT && go mod tidy  # CHECKOUT is a clone of admitkit, which is not published yet")

@@ -161,7 +161,7 @@ func TestBuildReportsIncompleteModules(t *testing.T) {
 	t.Run("no module", func(t *testing.T) {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, "hooks.go"), "package hooks\n\nvar A = 1\n")
-		expect(t, dir, ". is in no Go module", "go mod init example.com/NAME")
+		expect(t, dir, ". is not in a Go module", "go mod init example.com/NAME")
 	})
 	t.Run("without admitkit", func(t *testing.T) {
 		dir := t.TempDir()

@@ -137,7 +137,7 @@ func severityOf(flag, name string) (lint.Severity, error) {
 	if slices.Contains(lint.Severities(), lint.Severity(name)) {
 		return lint.Severity(name), nil
 	}
-	return "", problem.New("%s=%s is unknown: it takes error, warning or advice", flag, name)
+	return "", problem.New("%s=%s is not a severity: use error, warning or advice", flag, name)
 }
 
 func (o *Options) noConfigurations(read int) error {

@@ -28,7 +28,7 @@ func (s *Set) WriteDir(dir, form string) (written, left []string, err error) {
 		written = append(written, name)
 	}
 	if err := writeAll(written, files); err != nil {
-		return nil, nil, problem.New("nothing is written: %w", err)
+		return nil, nil, problem.New("nothing was written: %w", err)
 	}
 	for _, name := range s.others() {
 		for _, extension := range []string{".yaml", ".json"} {

@@ -63,7 +63,7 @@ func TestAllFilesOrNone(t *testing.T) {
 			written, left, err := set.WriteDir(filepath.Join(dir, "new"), "yaml")
 			got := tree(t, dir)
 			if row.want == nil {
-				if err == nil || !strings.HasPrefix(err.Error(), "nothing is written: ") || !slices.Equal(got, before) || written != nil {
+				if err == nil || !strings.HasPrefix(err.Error(), "nothing was written: ") || !slices.Equal(got, before) || written != nil {
 					t.Errorf("%v, wrote %q: %q", err, written, got)
 				}
 				return
