@@ -114,7 +114,7 @@ func auditOptions(o *audit.Options, since, until string, now time.Time) (err err
 	case o.Again < 2:
 		return problem.New("--again=%d is too small: the minimum is 2", o.Again)
 	case o.Slow <= 0:
-		return problem.New("--slow=%s is not above 0", o.Slow)
+		return problem.New("--slow=%s is too small: it must be greater than 0", o.Slow)
 	}
 	return nil
 }

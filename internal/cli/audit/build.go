@@ -275,7 +275,7 @@ func (t *tally) bounds() (notes []string) {
 func (t *tally) caveats(mutating []Mutating) (notes []string) {
 	switch {
 	case t.requests == t.silent:
-		notes = append(notes, "no request has a record of a webhook: the log has calls of mutating webhooks at level Metadata and above, but only denials and failures of validating webhooks")
+		notes = append(notes, "the log records no webhook: at level Metadata and above, the API server records calls of mutating webhooks, but only denials and failures of validating webhooks")
 	case t.withoutPatches > 0:
 		notes = append(notes, fmt.Sprintf("%d of %s with mutating webhooks %s logged at level Metadata, without patches: for these, audit cannot find webhooks that revert each other's changes, add elements twice or change nothing",
 			t.withoutPatches, textutil.Count(t.withCalls, "request"), map[bool]string{true: "was", false: "were"}[t.withoutPatches == 1]))

@@ -105,7 +105,7 @@ func (e *Example) answer(rule string) string {
 	case e.Message == "":
 		return ""
 	case rule == failedOpen && e.Code == http.StatusGatewayTimeout: // this webhook may have used up the time of the request
-		return fmt.Sprintf("%d: %s, perhaps for the time that this webhook took", e.Code, e.Message)
+		return fmt.Sprintf("%d: %s, perhaps because this webhook took too long", e.Code, e.Message)
 	case rule == failedOpen:
 		return fmt.Sprintf("rejected with %d for another reason", e.Code)
 	}

@@ -202,7 +202,7 @@ func TestOutOfTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := strings.Join(strings.Fields(text.String()), " ")
-	if !strings.Contains(got, "504: Timeout: request did not complete within the allowed duration, perhaps for the time that this webhook took") || strings.Contains(got, "another reason") {
+	if !strings.Contains(got, "504: Timeout: request did not complete within the allowed duration, perhaps because this webhook took too long") || strings.Contains(got, "another reason") {
 		t.Errorf("got\n%s", text.String())
 	}
 }

@@ -139,7 +139,7 @@ func (t *printer) legend(r *Report) {
 var legend = [...]string{
 	"again: calls in round 1; changed: calls that changed the object",
 	"ignored: failed calls that were ignored because of failurePolicy Ignore",
-	"failed: requests rejected because the call failed, or as unsupported dry runs",
+	"failed: requests rejected because the call failed or dry runs are unsupported",
 	"denied: requests that the webhook denied",
 }
 

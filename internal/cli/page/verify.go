@@ -133,7 +133,7 @@ var lawBadges = map[idempotence.Verdict]string{
 // caseSteps returns the steps before the first call: the objects and edits of the case.
 func caseSteps(v *idempotence.Violation) (steps []Step) {
 	for i, before := range v.Case.Before {
-		steps = append(steps, Step{Title: fmt.Sprintf("Object handled before (%d)", i+1), Text: toYAML(before)})
+		steps = append(steps, Step{Title: fmt.Sprintf("Earlier object (%d)", i+1), Text: toYAML(before)})
 	}
 	if v.Case.Old != nil {
 		steps = append(steps, Step{Title: "The stored object", Text: toYAML(v.Case.Old)})

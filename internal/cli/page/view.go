@@ -124,7 +124,7 @@ func most(all []Finding) ([]Finding, string) {
 	for _, i := range order {
 		shown = append(shown, all[i])
 	}
-	return shown, fmt.Sprintf("This page shows %d of %d findings, the worst; the output as JSON has all.", mostFindings, len(all))
+	return shown, fmt.Sprintf("This page shows the %d worst of %d findings; the JSON output has all of them.", mostFindings, len(all))
 }
 
 func tableOf(id int, t Table, anchors map[string]int) table {
@@ -175,7 +175,7 @@ func findingOf(f *Finding, texts *int) finding {
 	for i := range shown.Steps {
 		if *texts -= weight(&shown.Steps[i]); *texts < 0 {
 			shown.Steps = shown.Steps[:i]
-			shown.Left = "The steps from here on are left out, to keep this page small; the output as JSON has them."
+			shown.Left = "The next steps are left out, to keep this page small; the JSON output has them."
 			break
 		}
 	}
