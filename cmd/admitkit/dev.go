@@ -23,9 +23,9 @@ user, the request, the hook's response and its patch as a diff.
 
 PACKAGE is a folder or an import path with hooks: exported variables of type
 *webhook.Hook, exported functions that take no parameters and return one, or a
-function Hooks as "admitkit init" generates. The default is ./hooks if that folder
-exists, and otherwise the current folder. dev passes its environment variables on
-to the hooks.
+function Hooks like the one that "admitkit init" generates. The default is
+./hooks if that folder exists, and otherwise the current folder. dev passes its
+environment variables on to the hooks.
 
 dev rebuilds and restarts the hooks when the source of PACKAGE changes, or that of
 a package of its module that it imports. Calls during a build wait for the new
@@ -75,7 +75,7 @@ admitkit dev --cluster --context staging --advertise 192.0.2.7:9443`,
 			case toFile:
 				return problem.New("-o %s: dev prints to standard output only", output).Hint("admitkit dev -o %s >%s", form, file)
 			default:
-				return problem.New("-o %s is unknown: it takes text or json", output)
+				return problem.New("-o %s is not supported: use text or json", output)
 			}
 			return dev.Run(c.Context(), s, o)
 		},

@@ -70,7 +70,7 @@ func TestCluster(t *testing.T) {
 	if len(now) != 2 || slices.Contains(now, left[0]) {
 		t.Errorf("the configurations are %v, and %v was left by the killed dev", now, left)
 	}
-	if !strings.Contains(other.err.String(), "removed the registrations of a killed dev from the cluster: 1 configuration") {
+	if !strings.Contains(other.err.String(), "removed the registrations that a killed \"admitkit dev\" left in the cluster: 1 configuration") {
 		t.Errorf("got the messages %s", other.err)
 	}
 	c, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), now[0], metav1.GetOptions{})

@@ -102,10 +102,10 @@ func removeLeftovers(ctx context.Context, s *screen.Screen, config *rest.Config,
 	for _, file := range left {
 		switch cleanupOf(&file.state, &here, serverOf(where, file.Context)) {
 		case keep:
-			s.Note("a killed dev left its registrations in the cluster of context %s (%s): admitkit dev --cluster --context %s removes them; if that cluster no longer exists: rm %s", file.Context, file.Server, file.Context, file.path)
+			s.Note("an earlier \"admitkit dev\" was killed and left its registrations in the cluster of context %s (%s): admitkit dev --cluster --context %s removes them; if that cluster no longer exists: rm %s", file.Context, file.Server, file.Context, file.path)
 			file.release()
 		case forget:
-			s.Note("a killed dev left its registrations in the former cluster of context %s (%s); if that cluster still exists, delete the configurations with the label %s=%s", file.Context, file.Server, devLabel, file.ID)
+			s.Note("an earlier \"admitkit dev\" was killed and left its registrations in the former cluster of context %s (%s); if that cluster still exists, delete the configurations with the label %s=%s", file.Context, file.Server, devLabel, file.ID)
 			errs = append(errs, file.remove())
 		case removeHere:
 			errs = append(errs, removeRegistered(ctx, s, config, file))
@@ -127,7 +127,7 @@ func removeRegistered(ctx context.Context, s *screen.Screen, config *rest.Config
 		return err
 	}
 	if n > 0 {
-		s.Note("removed the registrations of a killed dev from the cluster: %s", textutil.Count(n, "configuration"))
+		s.Note("removed the registrations that a killed \"admitkit dev\" left in the cluster: %s", textutil.Count(n, "configuration"))
 	}
 	return file.remove()
 }

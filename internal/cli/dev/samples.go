@@ -144,7 +144,7 @@ func (l *samples) apply(ctx context.Context, r *registry, o *objects.Object) err
 // awaitServed waits until the API server serves a custom resource.
 func (l *samples) awaitServed(ctx context.Context, r *registry, o *objects.Object) error {
 	definitions := schema.GroupVersionResource{Group: o.GVK.Group, Version: o.GVK.Version, Resource: "customresourcedefinitions"}
-	ctx, cancel := context.WithTimeoutCause(ctx, enforceTimeout, problem.New("%s: the API server does not serve the custom resource after %s", o.Where(), enforceTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, enforceTimeout, problem.New("%s: the API server did not start to serve the custom resource within %s", o.Where(), enforceTimeout))
 	defer cancel()
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
