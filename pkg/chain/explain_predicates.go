@@ -204,7 +204,7 @@ func mismatch(index int, rule admissionregistrationv1.RuleWithOperations, a admi
 func whoseLabels(a admission.Attributes) string {
 	changed := a.GetOperation() == admission.Create || a.GetOperation() == admission.Update
 	if r := a.GetResource(); r.Resource == "namespaces" && r.Group != "" && a.GetSubresource() == "" && changed {
-		return "the object, being one of " + r.GroupResource().String() + ","
+		return "the object itself (its resource is named namespaces)"
 	}
 	return fmt.Sprintf("namespace %q", a.GetNamespace())
 }

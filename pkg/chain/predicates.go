@@ -36,7 +36,7 @@ var conditions = sync.OnceValue(func() plugincel.ConditionCompiler {
 })
 
 // rejectedBefore is the detail of [ByRejection].
-const rejectedBefore = "the request had been rejected by then"
+const rejectedBefore = "the request was already rejected"
 
 // A reason is the predicate that decided whether a webhook is called. rejects is set if evaluating it rejects the
 // request.

@@ -190,7 +190,7 @@ func (t *explainer) reject(e *chain.Explanation) *Rejection {
 	rejected := func(from int, by *explainedWebhook, r *Rejection) *Rejection {
 		for _, w := range t.webhooks[from:] {
 			if w.Called != No {
-				w.Called, w.Decision, w.Why, w.SentAs, w.Converted = No, chain.ByRejection, "the request is rejected before: "+r.why(), nil, false
+				w.Called, w.Decision, w.Why, w.SentAs, w.Converted = No, chain.ByRejection, "the request is rejected before this webhook is called"+r.why(), nil, false
 			}
 			w.Rejects = w == by
 		}
@@ -224,7 +224,7 @@ func (t *explainer) reject(e *chain.Explanation) *Rejection {
 
 func (r *Rejection) why() string {
 	if r.By != "" {
-		return "because of " + r.By
+		return ", because of " + r.By
 	}
-	return r.Message
+	return ": " + r.Message
 }

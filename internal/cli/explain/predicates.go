@@ -138,7 +138,7 @@ func (t *explainer) condition(h *hook, e *chain.Explained, p *Predicate) {
 	case t.req.generated && (t.req.kind != scaleKind || mentions.words["status"]):
 		p.set(chain.Unknown, fmt.Sprintf("it reads the %s that a client sends, which is unknown", t.req.kind.Kind))
 	case t.noDefaults():
-		p.set(chain.Unknown, fmt.Sprintf("it is %s for the object as it is written, but what the API server fills in is unknown for a %s",
+		p.set(chain.Unknown, fmt.Sprintf("it is %s for the object as it is written, but the API server may first set defaults, which are unknown for a %s",
 			value(p), t.req.kind.Kind))
 	case !h.mutating && t.byRegistry(mentions) != "":
 		p.set(chain.Unknown, fmt.Sprintf("it is %s for the object as it is written, but the API server may set %s before it calls validating webhooks",

@@ -176,7 +176,7 @@ func (a *knownRequest) fill(o *objects.Object, as subresource, ask Ask) error {
 	}
 	if a.Operation == admissionv1.Connect && a.Name == "" {
 		if a.Name = o.Name; a.Name == "" {
-			return problem.New("a %s does not say to which of the %s it is sent", o.GVK.Kind, a.Resource.Resource).Hint("--name NAME")
+			return problem.New("a %s does not name its target, one of the %s", o.GVK.Kind, a.Resource.Resource).Hint("--name NAME")
 		}
 	}
 	return nil
@@ -230,7 +230,7 @@ func (a *knownRequest) sent(o *objects.Object, as subresource) ([]byte, error) {
 		made["spec"] = map[string]any{"audiences": []any{}}
 	}
 	if a.generated = true; as.kind != scaleKind {
-		a.notes = append(a.notes, fmt.Sprintf("webhooks are sent another kind, %s, of which only the name is known: pass an object of that kind with -f", as.kind.Kind))
+		a.notes = append(a.notes, fmt.Sprintf("webhooks receive a different object, of kind %s, and explain knows only its name: pass that object with -f", as.kind.Kind))
 	}
 	return json.Marshal(made)
 }
