@@ -115,7 +115,7 @@ func proves(text []byte, webhook string) (exceptions []string, err error) {
 	}
 	switch {
 	case !slices.Contains(report.Webhooks, webhook):
-		return nil, fmt.Errorf("is about %s", strings.Join(report.Webhooks, ", "))
+		return nil, fmt.Errorf("covers only %s", strings.Join(report.Webhooks, ", "))
 	case len(report.Incomplete) > 0:
 		return nil, fmt.Errorf("is incomplete: %s", report.Texts(report.Incomplete))
 	case !report.OK():

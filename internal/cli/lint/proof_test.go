@@ -33,7 +33,7 @@ func TestProofs(t *testing.T) {
 	rows := []struct{ reason, text, want string }{
 		{"all laws pass", about + good + `}`, ""},
 		{"advice is not a failure", about + good + `, "findings": [{"law": "L5", "verdict": "advice"}]}`, ""},
-		{"it is about another webhook", `{"webhooks": ["b.example.com"], ` + good + `}`, "is about b.example.com"},
+		{"it is about another webhook", `{"webhooks": ["b.example.com"], ` + good + `}`, "covers only b.example.com"},
 		{"the results are incomplete", about + `"incomplete": [{"code": "NoAnswer"}], ` + good + `}`, "is incomplete: the run ended early"},
 		{"a law fails", about + good + `, "findings": [{"law": "L1", "verdict": "fails"}]}`, "has a law that fails"},
 		{"no law was tested", about + `"kinds": []}`, "has no law that passes"},

@@ -176,7 +176,7 @@ func wrongFields(node *yaml.Node) error {
 	for i, n := range node.Content {
 		if node.Kind == yaml.MappingNode && i%2 == 0 {
 			if resolved(n).Kind != yaml.ScalarNode {
-				return noYAML{fmt.Errorf("line %d: the field name must be text", n.Line)}
+				return noYAML{fmt.Errorf("line %d: the field name must be a string", n.Line)}
 			}
 			if first, there := lines[n.Value]; there && n.Tag != "!!merge" {
 				return fmt.Errorf("line %d: duplicate field %q, first set in line %d", n.Line, n.Value, first)

@@ -254,7 +254,7 @@ func TestReadErrors(t *testing.T) {
 		{"no kind", "the error names the missing field", "apiVersion: v1\n", "x.yaml:1: not a Kubernetes object: it has no kind"},
 		{"scalar", "text is no object", "hello", "x.yaml:1: not a Kubernetes object: it has no fields"},
 		{"twice", "the API server would take the last one and lose the other", "apiVersion: v1\nkind: Pod\nkind: Node\n", "duplicate field"},
-		{"no name", "no Go type is shown", "apiVersion: v1\nkind: Pod\nmetadata:\n  {a: b}: c\n", "x.yaml:4: the field name must be text"},
+		{"no name", "no Go type is shown", "apiVersion: v1\nkind: Pod\nmetadata:\n  {a: b}: c\n", "x.yaml:4: the field name must be a string"},
 		{"no line", "the reader knows none", "apiVersion: v1\nkind: Pod\nspec: *a\n", "x.yaml: unknown anchor 'a' referenced"},
 		{"group", "it names the field", "apiVersion: a/b/c\nkind: Pod\n", "x.yaml:1: apiVersion: unexpected GroupVersion string"},
 		{"binary", "an image is not YAML", "\x00\x01", "x.yaml: the file is neither YAML nor JSON"},

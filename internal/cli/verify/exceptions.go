@@ -103,7 +103,7 @@ func exceptionOf(node *yaml.Node) (idempotence.Exception, error) {
 		}
 		seen[key.Value] = true
 		if value.Kind != yaml.ScalarNode {
-			return e, fmt.Errorf("%d: %s must be text", value.Line, key.Value)
+			return e, fmt.Errorf("%d: %s must be a string", value.Line, key.Value)
 		}
 		switch key.Value {
 		case "path":

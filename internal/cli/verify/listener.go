@@ -139,7 +139,7 @@ func (l *listener) wrongAnswer(where string, response *http.Response, body []byt
 		instead = fmt.Sprintf("HTTP %d with %s", response.StatusCode, instead)
 	}
 	err := problem.New("%s does not answer as a webhook: expected an AdmissionReview with a response, not %s", where, instead).
-		Hint("check the URL: it must answer a POST of an AdmissionReview with one (docs/verify.md)")
+		Hint("check the URL: it must answer a POST of an AdmissionReview with an AdmissionReview (docs/verify.md)")
 	if !ok {
 		return failure{err}
 	}

@@ -29,7 +29,7 @@ func (r *runner) observer(ctx context.Context) func() any {
 			if said != "" {
 				said = ": " + said
 			}
-			r.fail(problem.New("--observe: %q failed, %w%s", r.Observe, err, said))
+			r.fail(problem.New("--observe: %q failed: %w%s", r.Observe, err, said))
 		}
 		return out.String()
 	}

@@ -119,7 +119,7 @@ func (l *listener) untrusted(host, name string, refused *tls.CertificateVerifica
 	if leaf.Issuer.String() == leaf.Subject.String() {
 		by = "self-signed"
 	}
-	err := problem.New("the certificate of %s is not trusted: it is for %s and %s", host, strings.Join(names, ", "), by)
+	err := problem.New("the certificate of %s is not trusted: it is %s, for the name %s", host, by, strings.Join(names, ", "))
 	if l.CAFile != "" {
 		return err.Hint("add the certificate of that CA to %s", l.CAFile)
 	}

@@ -61,7 +61,7 @@ func TestExceptions(t *testing.T) {
 		{"no such law", "- path: a\n  reason: b\n  law: l1", `3: unknown law "l1"`, "laws are written as in the report"},
 		{"field", "- path: a\n  reason: b\n  laws: L1", `3: unknown field "laws" of an exception`, "a typing error would be an exception for all laws"},
 		{"twice", "- path: a\n  reason: b\n  path: c", "3: ", "one of them would be lost"},
-		{"not text", "- path: [a]\n  reason: b", "1: path must be text", "one path, one exception"},
+		{"not text", "- path: [a]\n  reason: b", "1: path must be a string", "one path, one exception"},
 		{"bad", "- path: [", " line 1: ", "the parser knows the line"},
 		{"alias", "- &a {path: b, reason: c}\n- *a", "", "YAML is YAML"},
 	}
