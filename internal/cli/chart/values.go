@@ -38,17 +38,17 @@ func (v *values) text() ([]byte, error) {
 		value        any
 	}
 	rows := []row{
-		{"The image of the program. A digest, such as sha256:…, counts instead of the tag.", "image",
+		{"The image of the program. A digest, such as sha256:…, replaces the tag.", "image",
 			map[string]any{"repository": v.Image.Repository, "tag": v.Image.Tag, "digest": v.Image.Digest}},
 		{"Names of Secrets with which the kubelet pulls the image, as {name: NAME}.", "imagePullSecrets", orEmpty(v.PullSecrets, []any{})},
 		{"The number of Pods. Use 3 if a node can be down for long.", "replicas", v.Replicas},
-		{"GOMEMLIMIT in the Deployment is for this limit of memory.", "resources", v.Resources},
+		{"The Deployment sets GOMEMLIMIT to fit this memory limit.", "resources", v.Resources},
 		{"The PriorityClass of the Pods, such as system-cluster-critical.", "priorityClassName", v.PriorityClass},
 		{"The nodes for the Pods.", "nodeSelector", orEmpty(v.NodeSelector, map[string]any{})},
 		{"The taints that the Pods tolerate.", "tolerations", orEmpty(v.Tolerations, []any{})},
 	}
 	if v.NetworkPolicy {
-		rows = append(rows, row{"apiServerPorts are the ports of the API server's Service and behind it. monitoringNamespace is the one of Prometheus.",
+		rows = append(rows, row{"apiServerPorts are the port of the API server's Service and the port on which the API server listens. monitoringNamespace is the namespace of Prometheus.",
 			"networkPolicy", map[string]any{"enabled": true, "apiServerPorts": v.APIServerPorts, "monitoringNamespace": v.MonitoringSource}})
 	}
 	if v.Monitoring {

@@ -38,7 +38,7 @@ func TestInitLeavesNothing(t *testing.T) {
 		{"name", "a Service cannot have it", func(_ *testing.T, o *Options) { o.Name = "Shop" }, `"Shop" is not a valid name`},
 		{"path", "nothing is written elsewhere", func(_ *testing.T, o *Options) { o.Name = "../shop" }, `"../shop" is not a valid name`},
 		{"long name", "other names append to it", func(_ *testing.T, o *Options) { o.Name = strings.Repeat("n", 51) }, "is too long"},
-		{"namespace", "it has one of that name", func(_ *testing.T, o *Options) { o.Name = "kube-system" }, "Kubernetes uses this one"},
+		{"namespace", "it has one of that name", func(_ *testing.T, o *Options) { o.Name = "kube-system" }, "Kubernetes uses this namespace"},
 		{"module", "no import path", func(_ *testing.T, o *Options) { o.Module = "example.com/shop hooks" }, `--module: "example.com/shop hooks" is not a module path`},
 		{"own module", "admitkit's own", func(_ *testing.T, o *Options) { o.Module = admitkitModule + "/x" }, "belongs to admitkit"},
 		{"domain", "names of webhooks end in it", func(_ *testing.T, o *Options) { o.Domain = "shop" }, `--domain: "shop" is not a domain name`},
@@ -102,7 +102,7 @@ func TestAddRefuses(t *testing.T) {
 		{"not compiling", "its output cannot be generated", "hooks/x.go", "package hooks\n\nvar x int = \"\"\n", Options{Mutate: []string{"secrets"}, SkipTidy: true}, "the program does not compile with the new hooks"},
 		{"project file", "it has the project's names", projectFile, "name: shop\ndomain: example.com\ncerts: self-managed\nx: 1\n", Options{Mutate: []string{"secrets"}}, `unknown field "x"`},
 		{"project name", "the user edited it", projectFile, "name: Shop\n", Options{Mutate: []string{"secrets"}}, `"Shop" is not a valid name`},
-		{"no project", "there is nothing to add to", "../go.mod", "", Options{Dir: ".", Mutate: []string{"secrets"}}, "is not in a project of admitkit init"},
+		{"no project", "there is nothing to add to", "../go.mod", "", Options{Dir: ".", Mutate: []string{"secrets"}}, "is not in a project that \"admitkit init\" generated"},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {

@@ -56,7 +56,7 @@ func (p *Project) check() error {
 	case len(p.Name) > 50: // names of Secrets and other objects add a suffix
 		return problem.New("%q is too long: a name has at most 50 characters", p.Name)
 	case p.Name == "default" || strings.HasPrefix(p.Name, "kube-"):
-		return problem.New("%q cannot be the name: the project is deployed into a namespace of its name, and Kubernetes uses this one", p.Name).Hint("admitkit init shop-webhooks")
+		return problem.New("%q cannot be the name: the project gets its own namespace with this name, and Kubernetes uses this namespace", p.Name).Hint("admitkit init shop-webhooks")
 	case !modulePath.MatchString(p.Module):
 		return problem.New("--module: %q is not a module path", p.Module).Hint("--module example.com/%s", p.Name)
 	case p.Module == admitkitModule || strings.HasPrefix(p.Module, admitkitModule+"/"):
@@ -85,7 +85,7 @@ func domainOf(module string) string {
 func Load(dir string) (*Project, string, error) {
 	p, root, err := search(dir)
 	if err == nil && p == nil {
-		err = problem.New("%s is not in a project of admitkit init: neither it nor a folder above has %s", dir, projectFile).
+		err = problem.New("%s is not in a project that \"admitkit init\" generated: neither it nor a parent folder has %s", dir, projectFile).
 			Hint("admitkit init NAME --mutate pods  # creates a project")
 	}
 	return p, root, err
