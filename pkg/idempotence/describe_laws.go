@@ -36,7 +36,7 @@ var lawL2 = description{
 	statement: "an object that is allowed once is allowed again, and no valid object makes the webhook fail",
 	explanation: explanation{
 		requests: []string{"the object", "the result of the first call"},
-		fix:      "Handle every valid object: no labels, no annotations, no name (generateName), no containers with limits.",
+		fix:      "Handle every valid object, also one without labels, annotations, a name (generateName) or container limits.",
 	},
 	modes: map[FailureMode]explanation{
 		FailureServerError: {

@@ -109,7 +109,7 @@ func (r Reason) ofLaw(hint string) string {
 	case ReasonEffectsUnwatched:
 		return "the answers agree; effects outside of the object were not observed: " + hint
 	case ReasonImpure:
-		return "not checked, because the webhook is impure"
+		return "not decided, because the webhook gives different results for the same request"
 	case ReasonRunEnded:
 		return "the run ended before the law was decided"
 	case ReasonNoValidObject:

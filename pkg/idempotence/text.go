@@ -107,7 +107,7 @@ func (p *printer) finding(v *Violation) {
 // object writes the smallest object.
 func (p *printer) object(v *Violation) {
 	for i, before := range v.Case.Before {
-		p.printf("\n  object handled before (%d)\n%s", i+1, asYAML(before))
+		p.printf("\n  earlier object (%d)\n%s", i+1, asYAML(before))
 	}
 	p.printf("\n  object\n%s", asYAML(v.Case.Object))
 }

@@ -42,7 +42,7 @@ func (l afterEdits) check(c *Case) *Finding {
 	}
 	third := l.F(s, session.Query{Object: second.After})
 	if third.Fault == "" && !third.Allowed {
-		return l.Finding(c, Denied, "after an edit by another party it allows the object and then denies its own result: "+third.Message, first, second, third)
+		return l.Finding(c, Denied, "after an edit by another party, the webhook allows the object and then denies its own result: "+third.Message, first, second, third)
 	}
 	if third.OK() {
 		if changes := l.differences(c.Law, second.After, third.After); len(changes) > 0 {

@@ -22,7 +22,7 @@ func (l noFailure) check(c *Case) *Finding {
 		return v
 	}
 	if again.Fault == "" && !again.Allowed {
-		return l.Finding(c, Denied, "it allows the object and then denies its own result: "+again.Message, first, again)
+		return l.Finding(c, Denied, "the webhook allows the object and then denies its own result: "+again.Message, first, again)
 	}
 	return nil
 }

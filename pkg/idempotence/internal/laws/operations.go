@@ -55,7 +55,7 @@ func (l afterCreation) allowsUpdate(c *Case, x *objects.Object, created, update 
 	if !ok || !l.F(l.Fresh(), session.Query{Object: plain, Old: plain}).OK() {
 		return nil
 	}
-	return l.Finding(c, Denied, "it allows the object and then denies an update of its own result: "+update.Message, created, update)
+	return l.Finding(c, Denied, "the webhook allows the object and then denies an update of its own result: "+update.Message, created, update)
 }
 
 // deletionRequest checks L2 on a DELETE.

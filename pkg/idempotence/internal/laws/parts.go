@@ -55,7 +55,7 @@ func (l partsThere) check(c *Case) *Finding {
 	}
 	again := l.F(s, session.Query{Object: out.After})
 	if again.Fault == "" && !again.Allowed {
-		return l.Finding(c, Denied, "if a part of the result exists already, it allows the object and then denies its own result: "+again.Message, out, again)
+		return l.Finding(c, Denied, "if a part of the result exists already, the webhook allows the object and then denies its own result: "+again.Message, out, again)
 	}
 	return l.unchanged(c, out, again)
 }

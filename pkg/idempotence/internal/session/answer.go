@@ -129,7 +129,7 @@ func (a *Answer) read(q Query, uid types.UID, response []byte) {
 		a.Message = verified.Result.Message
 		if code := verified.Result.Code; code >= http.StatusInternalServerError {
 			// Libraries respond in this way if a handler failed or panicked. It is not a decision.
-			a.Fault, a.FaultOf = fmt.Sprintf("the answer is status %d: %s", code, a.Message), NoDecision
+			a.Fault, a.FaultOf = fmt.Sprintf("the answer has the status code %d: %s", code, a.Message), NoDecision
 			return
 		}
 	}
@@ -145,7 +145,7 @@ func (a *Answer) apply(k *objects.Kind, q Query) {
 		return
 	}
 	if q.sent() == nil {
-		a.Fault = "there is a patch, but no object on " + string(q.Operation)
+		a.Fault = "the answer has a patch, but a " + string(q.Operation) + " has no object to patch"
 		return
 	}
 	operations, err := jsonpatch.DecodePatch(a.Patch)
