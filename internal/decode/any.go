@@ -98,7 +98,7 @@ func (d *decoder) looseNumber() (any, error) {
 	}
 	n, err := strconv.ParseFloat(string(raw), 64)
 	if err != nil {
-		return nil, &Error{Offset: start, Err: fmt.Errorf("want a number that a float64 can hold, got one that it cannot")}
+		return nil, &Error{Offset: start, Err: fmt.Errorf("the number is too large for a float64")}
 	}
 	return n, nil
 }

@@ -105,7 +105,7 @@ func (o *Options) check() error {
 		absolute("ValidatingManifests", o.ValidatingManifests)
 	}
 	if manifests && path.Clean(o.MutatingManifests) == path.Clean(o.ValidatingManifests) {
-		errs = append(errs, fmt.Errorf("MutatingManifests and ValidatingManifests are both %q: the API server refuses a folder that holds the other kind", o.MutatingManifests))
+		errs = append(errs, fmt.Errorf("MutatingManifests and ValidatingManifests are both %q: the API server rejects a folder that contains both kinds", o.MutatingManifests))
 	}
 	return errors.Join(errs...)
 }

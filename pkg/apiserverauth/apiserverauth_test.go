@@ -291,7 +291,7 @@ func TestFilesNameTheFoldersOfManifests(t *testing.T) {
 		{"one plugin is enough", apiserverauth.Options{ValidatingManifests: "/v"}, []string{validating, "staticManifestsDir: /v"}, []string{mutating, "kubeConfigFile"}, ""},
 		{"a relative folder", apiserverauth.Options{MutatingManifests: "m"}, nil, nil, `MutatingManifests is "m": the API server needs an absolute path`},
 		{"another relative folder", apiserverauth.Options{ValidatingManifests: "./v"}, nil, nil, `ValidatingManifests is "./v": the API server needs an absolute path`},
-		{"one folder for both", apiserverauth.Options{MutatingManifests: "/m", ValidatingManifests: "/m/"}, nil, nil, "the API server refuses a folder that holds the other kind"},
+		{"one folder for both", apiserverauth.Options{MutatingManifests: "/m", ValidatingManifests: "/m/"}, nil, nil, "the API server rejects a folder that contains both kinds"},
 		{"users without a kubeconfig", apiserverauth.Options{MutatingManifests: "/m", Users: users}, nil, nil, `KubeconfigFile is "": the API server needs`},
 		{"a kubeconfig without users", apiserverauth.Options{MutatingManifests: "/m", KubeconfigFile: "/k"}, nil, nil, "Users is empty"},
 	} {

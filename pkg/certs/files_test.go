@@ -152,7 +152,7 @@ func TestFilesAtStart(t *testing.T) {
 						t.Errorf("got %+v", st)
 					}
 				}
-				kubetest.WantError(t, m.source.Start(t.Context()), nil, "was started before")
+				kubetest.WantError(t, m.source.Start(t.Context()), nil, "was already started")
 			})
 		})
 	}

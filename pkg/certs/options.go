@@ -114,7 +114,7 @@ func (o Options) checkNames() error {
 
 func (n names) check() error {
 	if len(n.dns)+len(n.ips) == 0 {
-		return errors.New("DNSNames and IPAddresses are empty: a certificate is for at least one name, see ServiceNames")
+		return errors.New("DNSNames and IPAddresses are empty: set at least one name or address, such as the result of ServiceNames")
 	}
 	var errs []error
 	for _, name := range n.dns {
@@ -189,7 +189,7 @@ func (o Options) checkTimes() error {
 	}
 	// A rotation must fit into the last third of a CA's lifetime.
 	if need := o.Settle + o.LeafLifetime + 2*o.ClockSkew + 2*o.Interval; need > o.CALifetime/3 {
-		errs = append(errs, fmt.Errorf("CALifetime %s is too short: a third of it must have room for Settle, LeafLifetime, twice ClockSkew and twice Interval, which is %s", o.CALifetime, need))
+		errs = append(errs, fmt.Errorf("CALifetime %s is too short: a third of it must be at least %[2]s, the sum of Settle, LeafLifetime, twice ClockSkew and twice Interval", o.CALifetime, need))
 	}
 	if !slices.Contains([]KeyType{ECDSAP256, ECDSAP384, RSA2048, RSA4096, Ed25519}, o.KeyType) {
 		_, err := o.KeyType.generate()

@@ -208,7 +208,7 @@ func (s *SelfManaged) serve(st *state, t *turn) error {
 		return nil
 	}
 	if !t.judged.Before(signer.cert.NotAfter) {
-		return fmt.Errorf("the CA expired at %s, and the next one has not settled", signer.cert.NotAfter.Format(time.RFC3339))
+		return fmt.Errorf("the CA expired at %s, and some API servers may not trust the next one yet", signer.cert.NotAfter.Format(time.RFC3339))
 	}
 	from, until := t.validity(s.policy.leafLifetime)
 	leaf, err := signer.issue(n, s.policy.keyType, from, until, s.policy.skew)

@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	errStartedTwice = errors.New("the certificate source was started before")
+	errStartedTwice = errors.New("the certificate source was already started")
 	errNotStarted   = errors.New("there is no serving certificate yet: the source is starting, or was not started")
 )
 

@@ -44,7 +44,7 @@ func TestStatic(t *testing.T) {
 		if err := <-stopped; err != nil {
 			t.Error(err)
 		}
-		kubetest.WantError(t, s.Start(t.Context()), nil, "was started before")
+		kubetest.WantError(t, s.Start(t.Context()), nil, "was already started")
 	})
 }
 

@@ -75,10 +75,10 @@ func missingRight(err error) string {
 // hopeless returns an error if repeating the marker request cannot change its answer.
 func hopeless(namespace string, err error) error {
 	if missingRight(err) != "" || apierrors.IsUnauthorized(err) {
-		return explain(fmt.Sprintf("cannot ask what is enforced, with a dry run of Lease %s/%s", namespace, markerObject), err)
+		return explain(fmt.Sprintf("cannot check what is enforced, by a dry run of Lease %s/%s", namespace, markerObject), err)
 	}
 	if problem := namespaceProblem(namespace, err); problem != nil {
-		return fmt.Errorf("cannot ask what is enforced: %w", problem)
+		return fmt.Errorf("cannot check what is enforced: %w", problem)
 	}
 	return nil
 }

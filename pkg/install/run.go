@@ -40,7 +40,7 @@ func (i *Installer) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, ErrSuperseded):
-			i.logger.Info("a newer program installs: nothing to do", "reason", err.Error())
+			i.logger.Info("a newer version of the program installs the webhooks, so this one does not", "reason", err.Error())
 			return nil
 		case errors.Is(err, ErrRemoved):
 			// An error would end the program, and its next start would install again.

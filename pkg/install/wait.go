@@ -51,7 +51,7 @@ func (c checker) gone() []question {
 
 // await repeats the questions until all answers were as expected for the required number of times in a row.
 func (c checker) await(ctx context.Context, questions []question) error {
-	pause, row, last := c.o.Interval, 0, errors.New("nothing was asked yet")
+	pause, row, last := c.o.Interval, 0, errors.New("no check request was sent yet")
 	for {
 		seen := c.checkAll(ctx, questions)
 		var final *hopelessError

@@ -68,7 +68,7 @@ func TestWaitFailsIfWaitingCannotHelp(t *testing.T) {
 		i, c := newFake(t, options(), denying("one.example.com"))
 		c.answer = func(int) string { return "forbidden" }
 		err := i.Wait(t.Context())
-		if err == nil || !strings.HasPrefix(err.Error(), "cannot ask what is enforced, with a dry run of Lease ns/admitkit-marker: not allowed: grant the verb patch on leases") {
+		if err == nil || !strings.HasPrefix(err.Error(), "cannot check what is enforced, by a dry run of Lease ns/admitkit-marker: not allowed: grant the verb patch on leases") {
 			t.Errorf("got %v", err)
 		}
 	})

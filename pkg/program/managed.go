@@ -20,7 +20,7 @@ type managed struct {
 }
 
 func (m *managed) addFlags(flags *flag.FlagSet, name string) {
-	flags.BoolVar(&m.on, "self-managed", false, "make the certificates and install the hooks, without cert-manager and YAML; whoever has the token of its ServiceAccount can then change the webhook configurations, see --print-rbac")
+	flags.BoolVar(&m.on, "self-managed", false, "create the certificates and register the hooks, without cert-manager and YAML; whoever has the token of the program's ServiceAccount can then change the webhook configurations, see --print-rbac")
 	flags.StringVar(&m.secret, "ca-secret", name+"-ca", "with --self-managed: `name` of the Secret in which the replicas share the CA")
 	flags.StringVar(&m.deployment, "deployment", "", "with --self-managed: `name` of the Deployment; until its rollout is complete, new hooks have failurePolicy Ignore")
 	flags.Int64Var(&m.revision, "revision", 0, "with --self-managed: `number` that grows with every rollout, so that an older program does not replace the hooks of a newer one")

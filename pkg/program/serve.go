@@ -53,7 +53,7 @@ func (s *serving) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&s.opsAddr, "ops-addr", ":8080", "`address` to serve /metrics, /healthz and /readyz on over plain HTTP; empty serves none of them")
 	flags.DurationVar(&s.shutdownDelay, "shutdown-delay", defaultShutdownDelay(), "how long to keep serving normally after SIGTERM, until the Service no longer sends calls here: by default 10s in a Pod, and elsewhere not at all")
 	s.maxInFlightBytes.Quantity = resource.MustParse("256Mi")
-	flags.Var(&s.maxInFlightBytes, "max-in-flight-bytes", "maximal `size` of all requests in flight; the API server repeats the calls that are rejected")
+	flags.Var(&s.maxInFlightBytes, "max-in-flight-bytes", "maximum total `size` of the requests in flight; the API server repeats the calls that are rejected")
 }
 
 // defaultShutdownDelay returns a delay only in a Pod. Elsewhere no Service sends calls, and Ctrl-C should end the program.

@@ -178,7 +178,7 @@ func (h *Hook) Check() error { return h.errs.all }
 func (h *Hook) WithKinds(kinds ...metav1.GroupVersionKind) *Hook {
 	c := *h
 	if h.perKind {
-		c.errs.handler = errors.Join(h.errs.handler, fmt.Errorf("webhook %s has a handler for each kind; name kinds with KindHandler.WithKinds instead of Hook.WithKinds, or leave kinds out with rules", h.Name()))
+		c.errs.handler = errors.Join(h.errs.handler, fmt.Errorf("webhook %s has a handler for each kind; name kinds with KindHandler.WithKinds instead of Hook.WithKinds, or exclude kinds by the rules", h.Name()))
 		return c.checked()
 	}
 	c.kinds, c.errs.ruleMismatch = slices.Clone(kinds), nil

@@ -142,7 +142,7 @@ func sameTemplate(a, b *corev1.PodTemplateSpec) bool {
 func (w Workload) validate(at *field.Path) (errs field.ErrorList) {
 	for name, value := range map[string]string{"kind.version": w.Kind.Version, "kind.kind": w.Kind.Kind, "resource": w.Resource, "path": w.Path} {
 		if value == "" {
-			errs = append(errs, field.Required(at.Child(name), "names the objects and the place of their Pod template"))
+			errs = append(errs, field.Required(at.Child(name), "set it: kind and resource name the objects, and path names the field with their Pod template"))
 		}
 	}
 	if w.Path != "" && slices.Contains(strings.Split(w.Path, "."), "") {

@@ -183,6 +183,6 @@ var _ = Describe("the rights of Install", func() {
 		i.o.Config.BearerToken = "nobody"
 		installer := i.of(i.denies("one.example.com"))
 		Expect(installer.Apply(ctx)).To(MatchError(ContainSubstring("cannot read MutatingWebhookConfiguration " + i.name + ": Unauthorized")))
-		Expect(installer.Wait(within(ctx, 5*time.Second))).To(MatchError(ContainSubstring("cannot ask what is enforced, with a dry run of Lease " + i.name + "/admitkit-marker: Unauthorized")))
+		Expect(installer.Wait(within(ctx, 5*time.Second))).To(MatchError(ContainSubstring("cannot check what is enforced, by a dry run of Lease " + i.name + "/admitkit-marker: Unauthorized")))
 	})
 })

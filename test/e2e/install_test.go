@@ -237,14 +237,14 @@ var _ = Describe("Install", func() {
 		Expect(installer.Apply(ctx)).To(MatchError("nothing is installed: " + reason))
 		Expect(installer.Promote(ctx)).To(MatchError("nothing is installed: " + reason))
 		Expect(i.there(ctx)).To(BeEmpty())
-		Expect(installer.Wait(ctx)).To(MatchError("cannot ask what is enforced: " + reason))
+		Expect(installer.Wait(ctx)).To(MatchError("cannot check what is enforced: " + reason))
 	})
 
 	It("stores nothing for a namespace that is being deleted", func(ctx context.Context) {
 		Expect(clients.CoreV1().Namespaces().Delete(ctx, i.name, metav1.DeleteOptions{})).To(Succeed())
 		installer := i.serving(i.denies("denies.example.com"))
 		Eventually(func() error { return installer.Apply(ctx) }, "10s").WithContext(ctx).Should(MatchError(ContainSubstring("nothing is installed: namespace " + i.name + " is being deleted")))
-		Expect(installer.Wait(ctx)).To(MatchError(ContainSubstring("cannot ask what is enforced: namespace " + i.name + " is being deleted")))
+		Expect(installer.Wait(ctx)).To(MatchError(ContainSubstring("cannot check what is enforced: namespace " + i.name + " is being deleted")))
 	})
 
 	It("works if a hook of the installation fails in its own namespace", func(ctx context.Context) {
