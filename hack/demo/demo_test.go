@@ -19,7 +19,7 @@ func TestDemo(t *testing.T) {
 	if err := run(t.Context(), &screen{w: &out}); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	for _, want := range []string{"All 4 stories went as told.", "Cleaned up"} {
+	for _, want := range []string{"All 4 stories passed.", "Cleaned up"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the output lacks %q:\n%s", want, out.String())
 		}

@@ -57,6 +57,6 @@ func play(ctx context.Context, s *screen) (err error) {
 			return fmt.Errorf("story %d, %q, failed: %w", i+1, story.title, err)
 		}
 	}
-	s.progress("\nAll %d stories went as told.", len(stories))
+	s.progress("\nAll %d stories passed.", len(stories))
 	return nil
 }

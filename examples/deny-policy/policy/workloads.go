@@ -114,7 +114,7 @@ func requireName(at *field.Path, m metadata) field.ErrorList {
 	if m.Labels[NameLabel] != "" {
 		return nil
 	}
-	return field.ErrorList{field.Required(at.Child("metadata", "labels").Key(NameLabel), "says what runs here")}
+	return field.ErrorList{field.Required(at.Child("metadata", "labels").Key(NameLabel), "set it to the name of the application")}
 }
 
 func (s podSpec) validate(at *field.Path, containers []container) field.ErrorList {
@@ -122,7 +122,7 @@ func (s podSpec) validate(at *field.Path, containers []container) field.ErrorLis
 	for i, c := range containers {
 		at := at.Index(i)
 		if !fixedVersion(c.Image) {
-			errs = append(errs, field.Invalid(at.Child("image"), c.Image, "must name a version, by a tag other than latest or by a digest"))
+			errs = append(errs, field.Invalid(at.Child("image"), c.Image, "must have a digest, or a tag other than latest"))
 		}
 		if !c.Resources.limitMemory() && !s.Resources.limitMemory() {
 			errs = append(errs, field.Required(at.Child("resources", "limits").Key("memory"), "without it one container can take the node's memory"))

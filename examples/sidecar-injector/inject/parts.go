@@ -92,7 +92,7 @@ func conflicts(spec *corev1.PodSpec) field.ErrorList {
 	for i, v := range spec.Volumes {
 		if v.Name == VolumeName && !equality.Semantic.DeepEqual(v.VolumeSource, volume().VolumeSource) {
 			errs = append(errs, field.Invalid(field.NewPath("spec", "volumes").Index(i).Child("name"), v.Name,
-				"the name is reserved for the proxy's volume, which has another content"))
+				"the name is reserved for the proxy's volume: rename this volume"))
 		}
 	}
 	for i, c := range spec.InitContainers {
