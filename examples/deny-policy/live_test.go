@@ -24,8 +24,8 @@ var cluster *testcluster.Cluster
 
 func TestMain(m *testing.M) { livetest.Main(m, &cluster) }
 
-// serve registers the hooks with the API server until the end of the test. It returns the path of their
-// ledger.
+// serve registers the hooks with the API server until the end of the test. It returns the path of the file
+// that they use as a ledger.
 func serve(t *testing.T) string {
 	t.Helper()
 	ledger := filepath.Join(t.TempDir(), "ledger.jsonl")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testcluster runs a real API server on this machine, and hooks that it calls. The tests of the
-// examples and hack/demo use it.
+// Package testcluster runs a real API server on this machine, and serves hooks for it. The tests of the
+// examples use this package, and so does hack/demo.
 package testcluster
 
 import (
@@ -24,7 +24,7 @@ type Cluster struct {
 	// Client has all rights.
 	Client client.Client
 	server *apiserver.Server
-	dir    string // of the kubeconfig files
+	dir    string // folder of the kubeconfig files
 }
 
 // Start starts an API server and waits until it is ready. The caller must call Stop.

@@ -23,7 +23,7 @@ type Ledger interface {
 	Record(ctx context.Context, e Entry) error
 }
 
-// An Entry has the team of a namespace and the user who created it.
+// An Entry records which user created a namespace, and the team that owns the namespace.
 type Entry struct {
 	UID       types.UID `json:"uid"`
 	Namespace string    `json:"namespace"`

@@ -65,7 +65,7 @@ func validateDeployment(_ context.Context, req *webhook.Request[deployment]) err
 	return decide(req, (*deployment).problems)
 }
 
-// warnOwner warns about the deprecated label, which does not lead to a denial.
+// warnOwner warns about the deprecated label. The label does not lead to a denial.
 func warnOwner[T any](req *webhook.Request[T], m metadata, at string) {
 	if _, ok := m.Labels[OwnerLabel]; ok {
 		req.Warn(fmt.Sprintf("%s[%s] is deprecated: use %s", at, OwnerLabel, TeamLabel))

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package alwayspullimages has the hooks of Kubernetes' admission controller AlwaysPullImages: every image of a Pod is
-// pulled again before a container starts. So a user needs the credentials of an image even if the node has it already.
+// pulled again before a container starts. So a user needs credentials for an image even if the node already has the
+// image.
 //
-// The original is k8s.io/kubernetes/plugin/pkg/admission/alwayspullimages. The hooks differ from it in this:
+// The original is k8s.io/kubernetes/plugin/pkg/admission/alwayspullimages. The hooks differ from it as follows:
 //
 //   - A denial has the code 403 and the reason Forbidden, and names every field once. The original means the same, but
 //     returns a list of errors, which the API server answers as 500 Internal Server Error.
 //   - Pods in kube-system, and in the namespace of the webhook, are not changed. Otherwise a cluster whose webhook is
-//     down could not repair itself. The original runs inside of the API server.
-//   - The mutating hook may be called twice for a Pod, also after other webhooks have added containers. The original is
-//     called twice only if there are mutating webhooks.
+//     down could not repair itself. The original runs inside the API server.
+//   - The API server may call the mutating hook again for a Pod, for example after another webhook has added a
+//     container. It calls the original twice only if there are mutating webhooks.
 package alwayspullimages
 
 import (
@@ -54,7 +55,7 @@ func mutate(_ context.Context, req *webhook.Request[corev1.Pod]) error {
 	return nil
 }
 
-// validate denies a Pod that has another pull policy.
+// validate denies a Pod that has an image with a pull policy other than Always.
 func validate(_ context.Context, req *webhook.Request[corev1.Pod]) error {
 	if skip, err := hasNoNewImage(req); skip || err != nil {
 		return err
@@ -71,8 +72,8 @@ func validate(_ context.Context, req *webhook.Request[corev1.Pod]) error {
 	return forbidden.Error(req.AdmissionRequest(), req.Object, errs.ToAggregate().Error())
 }
 
-// hasNoNewImage reports whether an update keeps to the images of the old Pod's containers. As in the original, the
-// images of volumes do not count here: they cannot change later.
+// hasNoNewImage reports whether every container image of an updated Pod was already in the old Pod. Like the original,
+// it ignores the images of volumes, which cannot change later.
 func hasNoNewImage(req *webhook.Request[corev1.Pod]) (bool, error) {
 	old, err := req.OldObject()
 	if old == nil || err != nil {
@@ -90,7 +91,7 @@ func hasNoNewImage(req *webhook.Request[corev1.Pod]) (bool, error) {
 	return true, nil
 }
 
-// An image is what a container or a volume names.
+// An image is the image reference of a container or volume, with a pointer to its pull policy.
 type image struct {
 	name   string
 	policy *corev1.PullPolicy

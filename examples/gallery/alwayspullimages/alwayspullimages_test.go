@@ -17,7 +17,7 @@ import (
 
 const never, always = corev1.PullNever, corev1.PullAlways
 
-// everywhere sets an image with a policy in every place of a Pod.
+// everywhere gives a Pod an image with this pull policy in each kind of container, and in a volume.
 func everywhere(policy corev1.PullPolicy) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Spec.InitContainers = []corev1.Container{{Name: "init", Image: "init:v1", ImagePullPolicy: policy}}
@@ -80,8 +80,8 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// TestIdempotence runs the harness. Law L4a fails on UPDATE: a Pod that is older than the policy cannot get a new image,
-// because the hook changes its pull policy too, as the original does, and the API server rejects that.
+// TestIdempotence runs the harness. Law L4a fails on UPDATE: a Pod that is older than the policy cannot get a new
+// image. The hook also changes the pull policy then, as the original does, and the API server rejects that change.
 func TestIdempotence(t *testing.T) {
 	creatable := func(p *corev1.Pod) { p.Spec.EphemeralContainers = nil } // the API server adds them later
 	gallerytest.IdempotentWithout(t, idempotence.L4a, func() *webhook.Hook { return Hooks()[0] },

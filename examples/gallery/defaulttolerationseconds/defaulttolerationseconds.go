@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package defaulttolerationseconds has the hook of Kubernetes' admission controller DefaultTolerationSeconds: a Pod
-// stays on a node that is not ready or not reachable for some time, and is evicted then. A Pod with a toleration of its
-// own for such a taint keeps it.
+// Package defaulttolerationseconds has the hook of Kubernetes' admission controller DefaultTolerationSeconds: if a node
+// is not ready or not reachable, its Pods stay there for some time and are then evicted. A Pod with its own toleration
+// for such a taint keeps that toleration.
 //
-// The original is k8s.io/kubernetes/plugin/pkg/admission/defaulttolerationseconds. The hook differs from it in this:
+// The original is k8s.io/kubernetes/plugin/pkg/admission/defaulttolerationseconds. The hook differs from it as follows:
 //
 //   - The seconds are arguments. The original reads them from the flags --default-not-ready-toleration-seconds and
 //     --default-unreachable-toleration-seconds of the API server.
 //   - Pods in kube-system, and in the namespace of the webhook, are not changed. Otherwise a cluster whose webhook is
-//     down could not repair itself. The original runs inside of the API server.
+//     down could not repair itself. The original runs inside the API server.
 //
-// The original is on in every API server, so this hook is of use only where it is turned off, or where a namespaceSelector
-// limits other seconds to some namespaces: whichever is called first adds the tolerations.
+// The original is on in every API server unless it is disabled, and the API server calls it before the webhooks. So
+// this hook has an effect only where the original is disabled.
 package defaulttolerationseconds
 
 import (

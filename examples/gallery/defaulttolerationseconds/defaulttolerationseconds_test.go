@@ -35,7 +35,7 @@ func TestHook(t *testing.T) {
 	}
 	for _, row := range rows {
 		t.Run(row.reason, func(t *testing.T) {
-			for _, old := range []*corev1.Pod{nil, row.pod} { // an update is the same
+			for _, old := range []*corev1.Pod{nil, row.pod} { // an update must have the same result
 				decision, after := gallerytest.Call(t, hook(), row.pod, old)
 				var got strings.Builder
 				for _, added := range after.Spec.Tolerations[len(row.pod.Spec.Tolerations):] {

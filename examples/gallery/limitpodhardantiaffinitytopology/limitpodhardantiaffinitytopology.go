@@ -2,12 +2,12 @@
 
 // Package limitpodhardantiaffinitytopology has the hook of Kubernetes' admission controller
 // LimitPodHardAntiAffinityTopology: a Pod may require other Pods to be absent from its node, but not from a larger part
-// of the cluster, such as a zone. A user could block a whole zone otherwise.
+// of the cluster, such as a zone. Otherwise a user could block a whole zone.
 //
-// The original is k8s.io/kubernetes/plugin/pkg/admission/antiaffinity. The hook differs from it in this:
+// The original is k8s.io/kubernetes/plugin/pkg/admission/antiaffinity. The hook differs from it as follows:
 //
 //   - Pods in kube-system, and in the namespace of the webhook, are not checked. Otherwise a cluster whose webhook is
-//     down could not repair itself. The original runs inside of the API server.
+//     down could not repair itself. The original runs inside the API server.
 //
 // As in the original, an update of a Pod that was created before the policy is denied, too.
 package limitpodhardantiaffinitytopology
@@ -23,7 +23,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// Hook returns the hook that denies required anti-affinity with another topology key than kubernetes.io/hostname.
+// Hook returns the hook that denies required anti-affinity with a topology key other than kubernetes.io/hostname.
 func Hook() *webhook.Hook {
 	return webhook.Validating(admissionregistrationv1.ValidatingWebhook{
 		Name:  "limitpodhardantiaffinitytopology.example.com",

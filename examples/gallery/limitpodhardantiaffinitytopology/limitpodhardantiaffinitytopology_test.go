@@ -40,7 +40,7 @@ func TestHook(t *testing.T) {
 	}
 	for _, row := range rows {
 		t.Run(row.reason, func(t *testing.T) {
-			for _, old := range []*corev1.Pod{nil, row.pod} { // an update is the same
+			for _, old := range []*corev1.Pod{nil, row.pod} { // an update must have the same result
 				decision, _ := gallerytest.Call(t, Hook(), row.pod, old)
 				if decision.Allowed == row.denied {
 					t.Errorf("allowed is %v", decision.Allowed)

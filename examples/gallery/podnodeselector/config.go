@@ -22,7 +22,7 @@ type Config struct {
 	Allowed map[string]labels.Set
 }
 
-// defaultKey has the default selector. No namespace can have this name.
+// defaultKey is the key of the default selector in the file. It is not a valid name of a namespace.
 const defaultKey = "clusterDefaultNodeSelector"
 
 // Load reads a configuration file of the original:

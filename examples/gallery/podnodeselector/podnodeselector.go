@@ -4,16 +4,16 @@
 // or a default, adds labels to the nodeSelector of its Pods. A Pod that selects another value of such a label is denied,
 // and so is a Pod that selects a label which its namespace may not select.
 //
-// The original is k8s.io/kubernetes/plugin/pkg/admission/podnodeselector. The hooks differ from it in this:
+// The original is k8s.io/kubernetes/plugin/pkg/admission/podnodeselector. The hooks differ from it as follows:
 //
-//   - Bad content of the configuration file is an error of [Load]. The original ignores a document that it cannot read,
-//     and fails every Pod of a namespace with a bad selector.
-//   - If the namespace cannot be read or its annotation is not valid, the hook fails and the failurePolicy decides. It is
-//     Fail by default, which answers the code 500, as the original does. The message differs.
+//   - [Load] returns an error if the content of the configuration file is invalid. The original ignores a document that
+//     it cannot read. If the selector of a namespace is invalid, it rejects every Pod there.
+//   - If the namespace cannot be read or its annotation is not valid, the hook fails and the failurePolicy decides.
+//     With the default, Fail, the API server answers with the code 500, as for the original. The message differs.
 //   - Until the cache of Namespaces has synced, the program is not ready, so the failurePolicy decides. The original waits
-//     up to ten seconds and then denies. A Namespace that does not exist is remembered for a second.
+//     up to ten seconds and then denies. The hooks remember for a second that a Namespace does not exist.
 //   - Pods in kube-system, and in the namespace of the webhook, are not changed. Otherwise a cluster whose webhook is
-//     down could not repair itself. The original runs inside of the API server.
+//     down could not repair itself. The original runs inside the API server.
 package podnodeselector
 
 import (

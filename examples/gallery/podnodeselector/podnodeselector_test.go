@@ -18,7 +18,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// hooks returns hooks for a cluster whose namespace team-a, that of the Pods, has the annotation.
+// hooks returns the hooks for a cluster in which the namespace of the Pods, team-a, has the annotation.
 func hooks(annotation string, config Config) []*webhook.Hook {
 	annotations := map[string]string{Annotation: annotation}
 	if annotation == "none" {
@@ -44,7 +44,7 @@ func TestHooks(t *testing.T) {
 		pod        labels.Set
 		want       labels.Set
 		denial     string // of both hooks
-		onlySet    bool   // the checking hook allows it: the labels are added only by the other
+		onlySet    bool   // only the mutating hook denies the Pod, because of the labels that it adds
 	}{
 		{reason: "nothing is configured", annotation: "none"},
 		{reason: "the annotation", annotation: "env=test, disk=ssd", pod: labels.Set{"gpu": "a"}, want: labels.Set{"env": "test", "disk": "ssd", "gpu": "a"}},

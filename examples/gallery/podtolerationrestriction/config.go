@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A Config has the tolerations of the cluster, for namespaces without the annotations. It is the configuration file of
-// the original. The zero value has none.
+// A Config has the tolerations of the cluster, for namespaces without the annotations. It has the format of the
+// original's configuration file. The zero value has no tolerations.
 type Config struct {
 	metav1.TypeMeta `json:",inline"`
 	// Default is added to new Pods.

@@ -4,17 +4,18 @@
 // annotation of a namespace, or a default, adds tolerations to its new Pods. Another annotation lists the tolerations that
 // its Pods may have. A Pod that requests CPU or memory also tolerates the taint of nodes with memory pressure.
 //
-// The original is k8s.io/kubernetes/plugin/pkg/admission/podtolerationrestriction. The hooks differ from it in this:
+// The original is k8s.io/kubernetes/plugin/pkg/admission/podtolerationrestriction. The hooks differ from it as follows:
 //
 //   - A Pod with a toleration that is not allowed is denied with the code 403 and the reason Forbidden. The original
 //     means the same, but returns a plain error, which the API server answers as 500 Internal Server Error.
 //   - Unknown fields of the configuration file are errors of [Load]. The original ignores them.
-//   - If the namespace cannot be read or an annotation is not valid, the hook fails and the failurePolicy decides. It is
-//     Fail by default, which answers the code 500, as the original does. The message differs.
+//   - If the Namespace exists but cannot be read, or an annotation is not valid, the hook fails and the failurePolicy
+//     decides. With the default, Fail, the API server answers with the code 500, as for the original. The message
+//     differs.
 //   - Until the cache of Namespaces has synced, the program is not ready, so the failurePolicy decides. The original waits
-//     up to ten seconds and then denies. A Namespace that does not exist is remembered for a second.
+//     up to ten seconds and then denies. The hooks remember for a second that a Namespace does not exist.
 //   - Pods in kube-system, and in the namespace of the webhook, are not changed. Otherwise a cluster whose webhook is
-//     down could not repair itself. The original runs inside of the API server.
+//     down could not repair itself. The original runs inside the API server.
 package podtolerationrestriction
 
 import (
@@ -35,7 +36,7 @@ import (
 )
 
 // The annotations of a Namespace. Each has a list of tolerations as JSON. An empty value is an empty list, which replaces
-// that of the cluster.
+// the list of the cluster.
 const (
 	DefaultAnnotation   = "scheduler.alpha.kubernetes.io/defaultTolerations"
 	WhitelistAnnotation = "scheduler.alpha.kubernetes.io/tolerationsWhitelist"
@@ -62,7 +63,8 @@ type policy struct {
 	config     Config
 }
 
-// mutate adds the default tolerations of the namespace to new Pods, and that for memory pressure to all Pods.
+// mutate adds the default tolerations of the namespace to new Pods. To all Pods that are not BestEffort it adds the
+// toleration for memory pressure.
 func (p *policy) mutate(ctx context.Context, req *webhook.Request[corev1.Pod]) error {
 	var extra []corev1.Toleration
 	if req.Operation == admissionv1.Create {
@@ -106,7 +108,7 @@ func (p *policy) validate(ctx context.Context, req *webhook.Request[corev1.Pod])
 	return nil
 }
 
-// annotated returns the tolerations in an annotation of a Namespace, and whether it has the annotation.
+// annotated returns the tolerations in an annotation of a Namespace, and whether the Namespace has the annotation.
 func (p *policy) annotated(ctx context.Context, name, key string) ([]corev1.Toleration, bool, error) {
 	namespace, err := p.namespaces.Get(ctx, "", name)
 	if errors.Is(err, reads.ErrNotFound) {

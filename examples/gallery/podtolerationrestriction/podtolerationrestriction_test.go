@@ -16,7 +16,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// hooks returns hooks for a cluster whose namespace team-a, that of the Pods, has these annotations.
+// hooks returns the hooks for a cluster in which the namespace of the Pods, team-a, has these annotations. The
+// annotations are pairs of a key and a value.
 func hooks(config Config, annotations ...string) []*webhook.Hook {
 	of := map[string]string{}
 	for i := 0; i < len(annotations); i += 2 {
@@ -61,7 +62,7 @@ func TestHooks(t *testing.T) {
 		hooks    []*webhook.Hook
 		pod, old *corev1.Pod
 		want     string // keys of the tolerations after the mutating hook
-		denial   string // of the mutating hook
+		denial   string // message of the mutating hook
 	}{
 		{"nothing is configured", hooks(Config{}), gallerytest.Pod(), nil, "", ""},
 		{"the default of the namespace", hooks(cluster, DefaultAnnotation, gpu), gallerytest.Pod(), nil, "gpu", ""},

@@ -20,8 +20,8 @@ func allAllowed(list, whitelist []corev1.Toleration) bool {
 	return true
 }
 
-// isBestEffort reports whether the Pod has the QoS class BestEffort, by its status or by its resources. Those of the Pod
-// replace those of its containers.
+// isBestEffort reports whether the Pod has the QoS class BestEffort, according to its status or its resources. If
+// spec.resources is set, the resources of the containers do not count.
 func isBestEffort(pod *corev1.Pod) bool {
 	switch {
 	case pod.Status.QOSClass != "":

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// Merge returns the tolerations without those that another one covers. Of equal ones it keeps the first.
+// Merge removes each toleration that another toleration covers. Of equal tolerations it keeps the first.
 func Merge(all []corev1.Toleration) []corev1.Toleration {
 	var merged []corev1.Toleration
 	for i, t := range all {
@@ -38,12 +38,12 @@ func Covers(wide, t corev1.Toleration) bool {
 		}
 	}
 	switch wide.Operator {
-	case corev1.TolerationOpEqual, "": // empty means Equal, but only here: the originals ask the same of t
+	case corev1.TolerationOpEqual, "": // an empty operator means Equal in wide, but not in t, as in the originals
 		return t.Operator == corev1.TolerationOpEqual && t.Value == wide.Value
 	case corev1.TolerationOpExists:
 		return true
 	}
-	return false // the originals do not compare numbers
+	return false // like the originals, ignore the operators that compare numbers
 }
 
 func equal(a, b corev1.Toleration) bool { return equality.Semantic.DeepEqual(a, b) }

@@ -113,8 +113,8 @@ func checkPorts(t *testing.T, container corev1.Container, service corev1.Service
 	}
 }
 
-// checkBudget checks that the grace period is longer than the drain, and the memory limit above the requests
-// in flight.
+// checkBudget checks that the grace period is longer than the drain. It also checks that GOMEMLIMIT fits the
+// memory limit, and that the requests in flight fit into GOMEMLIMIT.
 func checkBudget(t *testing.T, pod corev1.PodSpec, container corev1.Container) {
 	t.Helper()
 	const drain = 38 * time.Second // the default DrainTimeout of a server, and time for a last scrape

@@ -15,7 +15,7 @@ import (
 
 const registrations = "admissionregistration.k8s.io"
 
-// checkManaged checks the manifests of a program with --self-managed: its Secret, and the rights to it.
+// checkManaged checks the manifests of a program with --self-managed: its Secret, and the permissions for the Secret.
 func checkManaged(t *testing.T, objects []*unstructured.Unstructured, deployment appsv1.Deployment) {
 	t.Helper()
 	for _, object := range objects {

@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// samples returns Pods with the label of the injector, and Pods that already have a part of it.
+// samples returns Pods with the injector's label. Some of them already have parts that the injector adds.
 func samples() []runtime.Object {
 	return []runtime.Object{
 		newPod(),

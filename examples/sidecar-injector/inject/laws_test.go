@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// TestReinvocation calls the injector with its own output, and with that output after changes by others, as
-// the API server may do.
+// TestReinvocation calls the injector again with its own output, and with output that users or other webhooks
+// have changed, as the API server may do.
 func TestReinvocation(t *testing.T) {
 	var denied, admitted, edited int
 	for seed := range uint64(5000) {
@@ -73,9 +73,9 @@ func changed(pod *corev1.Pod, edit func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-// edits are changes that others may make to a Pod between two calls.
+// edits are changes that users or other webhooks may make to a Pod between two calls.
 var edits = map[string]struct {
-	adds bool // changes nothing that exists
+	adds bool // the edit only adds parts
 	do   func(*corev1.Pod)
 }{
 	"add a container": {true, withContainer(corev1.Container{Name: "late"})},

@@ -109,8 +109,8 @@ func conflicts(spec *corev1.PodSpec) field.ErrorList {
 }
 
 // mountOf reports whether the container mounts the proxy's volume at its path, and returns an error for each
-// other mount there. It compares paths as the kubelet does: the API server permits "/run/x" beside
-// "/run/x/" and "run/x", but the container sees only one of them.
+// other mount there. It compares paths as the kubelet does: the API server permits "/run/x"
+// together with "/run/x/" and "run/x", but the container sees only one of them.
 func mountOf(c *corev1.Container, at *field.Path) (mounted bool, inTheWay field.ErrorList) {
 	for i, m := range c.VolumeMounts {
 		switch {

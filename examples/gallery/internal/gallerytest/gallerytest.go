@@ -37,8 +37,8 @@ func Pod(changes ...func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-// Call calls the hook with a CREATE, or with an UPDATE if old is not nil. It returns the decision and the Pod
-// after it.
+// Call calls the hook with a CREATE, or with an UPDATE if old is not nil. It returns the decision and the
+// patched Pod.
 func Call(t *testing.T, hook *webhook.Hook, pod, old *corev1.Pod) (*admissionv1.AdmissionResponse, *corev1.Pod) {
 	t.Helper()
 	req := request(t, pod, old)
@@ -46,7 +46,7 @@ func Call(t *testing.T, hook *webhook.Hook, pod, old *corev1.Pod) (*admissionv1.
 	return decision, webhooktest.Patched[corev1.Pod](t, req, decision)
 }
 
-// Fails calls the hook as Call does. It returns the message of its failure to decide.
+// Fails calls the hook as Call does, and requires that the hook fails to decide. It returns the error message.
 func Fails(t *testing.T, hook *webhook.Hook, pod, old *corev1.Pod) string {
 	t.Helper()
 	return webhooktest.Failure(t, hook, request(t, pod, old)).Message
@@ -93,7 +93,7 @@ func Denied(t *testing.T, decision *admissionv1.AdmissionResponse, message strin
 	}
 }
 
-// Namespaces returns a reader of Namespaces with these annotations, by name.
+// Namespaces returns a reader of Namespaces. The argument maps the name of each Namespace to its annotations.
 func Namespaces(annotations map[string]map[string]string) *reads.Reader[*corev1.Namespace] {
 	get := func(name string) (*corev1.Namespace, error) {
 		if a, ok := annotations[name]; ok {
@@ -112,7 +112,7 @@ func Namespaces(annotations map[string]map[string]string) *reads.Reader[*corev1.
 	return reader
 }
 
-// Idempotent runs the harness on a mutating hook. The samples are Pods that it changes.
+// Idempotent runs the harness on a mutating hook. The samples are Pods that the hook changes.
 func Idempotent(t *testing.T, hook func() *webhook.Hook, samples ...*corev1.Pod) {
 	t.Helper()
 	check(t, registration(t, hook), hook, idempotence.Options{}, samples)
@@ -126,8 +126,8 @@ func IdempotentExcept(t *testing.T, law idempotence.Law, reason string, hook fun
 	check(t, registration(t, hook), hook, idempotence.Options{Without: []idempotence.Law{law}}, samples)
 }
 
-// IdempotentWithout is Idempotent for a hook that breaks a law on UPDATE, as its original does. All laws are checked on
-// CREATE.
+// IdempotentWithout is Idempotent for a hook that breaks a law on UPDATE, as the original admission controller does. On
+// CREATE it checks all laws.
 func IdempotentWithout(t *testing.T, law idempotence.Law, hook func() *webhook.Hook, samples ...*corev1.Pod) {
 	t.Helper()
 	of := registration(t, hook)
