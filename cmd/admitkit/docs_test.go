@@ -53,7 +53,7 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// TestHelpIsComplete checks that every command has a long text and examples, and every flag a usage.
+// TestHelpIsComplete checks that every command has a long description and examples, and that every flag has a usage.
 func TestHelpIsComplete(t *testing.T) {
 	for _, c := range documented(quietRoot()) {
 		if c.Long == "" && c.Name() != "version" {

@@ -13,9 +13,9 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// placeholders holds the words that the help prints for the values of flags. A flag needs no entry if its usage has
-// the word in backquotes, or if the word is the last part of its name. A key is a flag's name, or a command and a
-// flag's name.
+// placeholders holds the words that the help prints for the values of flags. A flag needs no entry if its usage has the
+// word in backquotes, or if the function placeholder derives the word from the flag's type or name. A key is the name
+// of a flag, or the names of a command and a flag.
 var placeholders = map[string]string{
 	"advertise":                     "HOST[:PORT]",
 	"allow":                         "RIGHT",

@@ -107,7 +107,8 @@ func kindFlags(c *cobra.Command, o *scaffold.Options) {
 	_ = c.RegisterFlagCompletionFunc("validate", completeKinds)
 }
 
-// completeKinds completes the last kind of a list with commas. It offers the plural alone if only one kind has it.
+// completeKinds completes the last resource in a comma-separated list. It offers a name without the API group, such as
+// "pods", if only one kind has that name.
 func completeKinds(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	before := typed[:strings.LastIndex(typed, ",")+1]
 	same := map[string]int{}

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"admitkit": main, "served": serveBeside})
 }
 
-// TestTranscripts runs the scripts of testdata, each in a folder of its own.
+// TestTranscripts runs the scripts in testdata, each in a folder of its own.
 func TestTranscripts(t *testing.T) {
 	source, err := filepath.Abs("../..")
 	if err != nil {

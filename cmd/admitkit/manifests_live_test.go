@@ -23,7 +23,8 @@ import (
 	"github.com/admitkit/admitkit/internal/cli/screen"
 )
 
-// staticHooks has two packages. Package narrow has one hook of package hooks, with an objectSelector.
+// staticHooks has two packages. Package narrow has a single hook: one of the hooks in package hooks, but with an
+// objectSelector.
 const staticHooks = `
 -- hooks/hooks.go --
 package hooks
@@ -232,7 +233,7 @@ func TestStaticManifests(t *testing.T) {
 	if err != nil || len(mutating.Items) != 0 {
 		t.Errorf("%v: %v", mutating, err)
 	}
-	// The API server calls only static webhooks for webhook configurations.
+	// For changes of webhook configurations, the API server calls static webhooks and no others.
 	_, err = api.MutatingWebhookConfigurations().Create(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "unwanted"}}, metav1.CreateOptions{})
 	if err == nil || !strings.Contains(err.Error(), "the name is forbidden") {

@@ -103,7 +103,7 @@ admitkit verify --url https://127.0.0.1:9443/mutate --ca-file ca.crt -f pod.yaml
 }
 
 // usageTemplate changes cobra's template in two ways. For a command that only has subcommands, it omits the usage line
-// without a subcommand. It wraps the flags at 80 columns.
+// that shows the command alone. It also wraps the flags at 80 columns.
 func usageTemplate(template string) string {
 	template = strings.Replace(template, "{{if .Runnable}}", "{{if and .Runnable (not .HasAvailableSubCommands)}}", 1)
 	return strings.ReplaceAll(template, "Flags.FlagUsages ", "Flags.FlagUsagesWrapped 80 ")

@@ -32,7 +32,7 @@ func newVerify(s *screen.Screen) *cobra.Command {
 		GroupID: "check",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 1 && !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(args[0])) {
-				return nil // a package
+				return nil // the argument is a Go package
 			}
 			return arguments()(c, args)
 		},

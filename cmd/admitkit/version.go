@@ -18,7 +18,7 @@ import (
 // versions holds the versions of this program and of its dependencies.
 type versions struct {
 	Admitkit   string `json:"admitkit"`
-	Kubernetes string `json:"kubernetes"` // version of the API server that the rules are from, and that admitkit builds
+	Kubernetes string `json:"kubernetes"` // version of the API server that admitkit builds, and whose rules it uses
 	Libraries  string `json:"libraries"`  // version of k8s.io/api
 	Go         string `json:"go"`
 	Platform   string `json:"platform"`

@@ -100,8 +100,8 @@ type vetFinding struct {
 	Message  string `json:"message"`
 }
 
-// checkPackages runs the analyzer on packages, and on their tests. "go vet -vettool" would start this program for each
-// package that they import, too. It returns findings together with an error if some of the packages could not be checked.
+// checkPackages runs the analyzer on packages, and on their tests. ("go vet -vettool" would also start this program for
+// each package that they import.) If some packages cannot be checked, it returns the findings together with an error.
 func checkPackages(ctx context.Context, patterns []string) (vetFindings, error) {
 	loaded, err := packages.Load(&packages.Config{Context: ctx, Mode: packages.LoadSyntax | packages.NeedModule, Tests: true}, patterns...)
 	if errors.Is(err, exec.ErrNotFound) {
