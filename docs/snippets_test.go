@@ -13,7 +13,7 @@
 //     imports below without an import clause, may have unused variables, and may use the declarations
 //     in an HTML comment above it: "<!-- given", declarations, "-->".
 //
-// Blocks are type-checked. The go command runs once, for the export data of their imports.
+// Blocks are type-checked. The go command runs once, to get the export data of their imports.
 package docs
 
 import (
@@ -39,7 +39,7 @@ import (
 
 const programModule = "example.com/hello"
 
-// imports has the packages that fragments may use, by the name under which they use them.
+// imports maps the package names that fragments may use to import paths.
 var imports = map[string]string{
 	"cmp":                     "cmp",
 	"context":                 "context",
