@@ -5,7 +5,7 @@
 //
 // The package is a module of its own and needs only the standard library of Go. So it does not change the versions of
 // controller-runtime and of the Kubernetes libraries in the go.mod of a project. Package idempotence of admitkit runs
-// the same checks in process and is faster, but it needs the versions of admitkit.
+// the same checks in process and is faster, but it needs the versions of these libraries that admitkit uses.
 package verifytest
 
 import (

@@ -80,7 +80,7 @@ func grow(labels map[string]any) []map[string]any {
 	return []map[string]any{{"op": "add", "path": "/metadata/labels/team", "value": team + "a"}}
 }
 
-// A recorder is a testing.TB that records the end of its test, for another test to check.
+// A recorder is a testing.TB that records messages and failures, so that a test can check them.
 type recorder struct {
 	testing.TB
 	failed bool
