@@ -44,7 +44,7 @@ func neverReinvoked(w *admissionregistrationv1.MutatingWebhook) {
 	w.ReinvocationPolicy = ptr.To(admissionregistrationv1.NeverReinvocationPolicy)
 }
 
-// kindCase returns a case that is called for creates and updates of the resource.
+// kindCase returns a case of a webhook for creates and updates of the resource.
 func kindCase(name, groupVersion, resource string, h http.Handler) Case {
 	group, version, found := strings.Cut(groupVersion, "/")
 	if !found {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package corpus has the webhooks that measure the idempotence harness. Some break on reinvocation in
-// the ways seen in public projects. The others look like them and are correct.
+// Package corpus has webhooks that show how well the idempotence harness works. Some break on reinvocation
+// in ways seen in public projects. The harness must find those. The others look similar but are correct.
 //
 // Every case is an http.Handler that answers AdmissionReviews of both versions, with its
 // registration. The name of a case begins with an ID:
@@ -40,7 +40,7 @@ type Case struct {
 	Webhook admissionregistrationv1.MutatingWebhook
 	// New returns an instance with its own state. Instances are safe for concurrent use.
 	New func() http.Handler
-	// Samples are objects of the user for which the webhook acts.
+	// Samples are objects, as a user creates them, that the webhook should change or deny.
 	Samples []runtime.Object
 	// Exceptions are the exceptions that the user declares.
 	Exceptions []Exception
@@ -94,7 +94,7 @@ func HeldOut() (correct, broken []Case) {
 	return correct, broken
 }
 
-// breaks returns the case with the laws that it breaks.
+// breaks returns the case with these laws as the ones that the webhook breaks.
 func (c Case) breaks(laws ...string) Case {
 	c.Laws = laws
 	return c

@@ -22,7 +22,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// C47 to C60: correct webhooks for custom resources, and some with unusual implementations.
+// C47 to C60: correct webhooks for custom resources, and others with unusual implementations.
 
 func correctCustomResources() []Case {
 	return []Case{

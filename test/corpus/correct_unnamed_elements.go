@@ -165,7 +165,7 @@ var atMostEighty = changes(func(h *autoscalingv2.HorizontalPodAutoscaler) {
 	setKey(&h.Annotations, "example.com/utilization", "limited")
 })
 
-// servedByMux serves the webhook beside a health check.
+// servedByMux serves the webhook and a health check on one mux.
 func servedByMux() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })

@@ -126,7 +126,7 @@ func changesAppContainers(change func(c *corev1.Container)) edit {
 	})
 }
 
-// inOrder returns an edit that makes several edits, up to the first error.
+// inOrder returns an edit that makes several edits in order. It stops at the first error.
 func inOrder(edits ...edit) edit {
 	return func(r *review.Request, p *corev1.Pod) error {
 		for _, e := range edits {

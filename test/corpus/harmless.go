@@ -15,8 +15,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// N1 to N4 and N7: unusual but correct webhooks. N5 is beside P25, N6 and N9 beside P18, N8 beside P24,
-// and N10 to N12 beside P21.
+// N1 to N4 and N7: unusual but correct webhooks. N5 is in the file of P25, N6 and N9 in that of P18, N8 in
+// that of P24, and N10 to N12 in that of P21.
 
 func harmless() []Case {
 	return []Case{

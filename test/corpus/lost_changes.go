@@ -42,14 +42,14 @@ func signsImages(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// replacesAnnotations replaces all annotations with its own. It removes those of the user.
+// replacesAnnotations replaces all annotations with its own. It removes the user's annotations.
 var replacesAnnotations = changes(func(p *corev1.Pod) {
 	if p.Annotations["agent/ok"] != "yes" {
 		p.Annotations = map[string]string{"agent/ok": "yes"}
 	}
 })
 
-// ownNameserver replaces all name servers with its own. It removes those of the user.
+// ownNameserver replaces all name servers with its own. It removes the user's name servers.
 var ownNameserver = changes(func(p *corev1.Pod) {
 	if p.Spec.DNSConfig == nil {
 		p.Spec.DNSConfig = &corev1.PodDNSConfig{}
@@ -57,14 +57,14 @@ var ownNameserver = changes(func(p *corev1.Pod) {
 	p.Spec.DNSConfig.Nameservers = []string{"192.0.2.10"}
 })
 
-// onlyOwnFinalizer replaces all finalizers with its own. It removes those of the user.
+// onlyOwnFinalizer replaces all finalizers with its own. It removes the user's finalizers.
 var onlyOwnFinalizer = changes(func(p *corev1.Pod) {
 	if !slices.Contains(p.Finalizers, "bugs.example.com/agent") {
 		p.Finalizers = []string{"bugs.example.com/agent"}
 	}
 })
 
-// ownTolerations replaces all tolerations with its own. It removes those of the user.
+// ownTolerations replaces all tolerations with its own. It removes the user's tolerations.
 var ownTolerations = changes(func(p *corev1.Pod) {
 	if !slices.Contains(p.Spec.Tolerations, agentToleration()) {
 		p.Spec.Tolerations = []corev1.Toleration{agentToleration()}

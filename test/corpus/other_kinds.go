@@ -94,7 +94,7 @@ var nameLabel = changes(func(d *appsv1.Deployment) {
 	setKey(&d.Spec.Template.Labels, "example.com/named", "yes")
 })
 
-// setsNoneUnavailable sets maxUnavailable to 0, which is invalid beside a maxSurge of 0.
+// setsNoneUnavailable sets maxUnavailable to 0, which is invalid together with a maxSurge of 0.
 var setsNoneUnavailable = changes(func(d *appsv1.Deployment) {
 	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
 		return
@@ -141,7 +141,7 @@ var teamFromName = changes(func(n *corev1.Namespace) {
 	setKey(&n.Labels, "example.com/team", strings.Split(n.Name, "-")[1])
 })
 
-// addsMinAvailable sets minAvailable, which is invalid beside maxUnavailable.
+// addsMinAvailable sets minAvailable, which is invalid together with maxUnavailable.
 var addsMinAvailable = changes(func(b *policyv1.PodDisruptionBudget) {
 	if b.Spec.MinAvailable == nil {
 		b.Spec.MinAvailable = ptr.To(intstr.FromInt32(1))
@@ -260,7 +260,7 @@ func addsFailurePolicy(r *review.Request, j *batchv1.Job) error {
 	return nil
 }
 
-// templateLabels replaces the labels of the template with its own. It removes those of the user.
+// templateLabels replaces the labels of the template with its own. It removes the user's labels.
 func templateLabels(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	const key = "example.com/scheduled"
 	path := []string{"spec", "jobTemplate", "spec", "template", "metadata"}

@@ -57,7 +57,7 @@ func isOK(doc map[string]any, at []string) bool {
 // with returns a copy of the path with names appended.
 func with(at []string, names ...string) []string { return append(at[:len(at):len(at)], names...) }
 
-// replacesMap replaces all annotations with its own. It removes those of the user.
+// replacesMap replaces all annotations with its own. It removes the user's annotations.
 func replacesMap(at ...string) func(map[string]any) patch.Patch {
 	return func(doc map[string]any) patch.Patch {
 		if isOK(doc, at) {
@@ -94,7 +94,7 @@ func named(doc map[string]any, name string) bool {
 	return false
 }
 
-// replacesList replaces all init containers with its own. It removes those of the user.
+// replacesList replaces all init containers with its own. It removes the user's init containers.
 func replacesList(doc map[string]any) patch.Patch {
 	if named(doc, "setup") {
 		return nil

@@ -155,7 +155,7 @@ func deployment(pod string) object {
 	}
 }
 
-// each calls p for every input until it returns an error.
+// each calls p for every input until p returns an error.
 func each(c Case, p func(c Case, doc object) error) error {
 	for _, doc := range inputs(c) {
 		if err := p(c, doc); err != nil {

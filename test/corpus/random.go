@@ -37,7 +37,7 @@ type part struct {
 	bugs   []bug
 }
 
-// A bug is one way to break a part. The harness must report one of its laws.
+// A bug is one way to break a part. The harness must report at least one of the laws in laws.
 type bug struct {
 	name string
 	laws []string
@@ -52,7 +52,7 @@ func broken(name string, e edit, laws ...string) bug {
 // partInputs has the random values for one part of a handler.
 type partInputs struct {
 	*rand.Rand
-	word string   // names what this part adds
+	word string   // name of what this part adds
 	own  []string // the names of the containers that all parts of the handler add
 }
 
@@ -83,7 +83,8 @@ func randomWord(r *rand.Rand) string {
 	return string(word)
 }
 
-// describe lists the names of the parts. how is the name of the bug in the part with index at.
+// describe lists the names of the parts. After the part with index at it adds how, the name of the bug in that
+// part.
 func describe(parts []part, at int, how string) string {
 	var names []string
 	for i, p := range parts {
@@ -119,7 +120,7 @@ func (m *partInputs) others(p *corev1.Pod) []*corev1.Container {
 	return slices.DeleteFunc(everyContainer(p), func(c *corev1.Container) bool { return slices.Contains(m.own, c.Name) })
 }
 
-// tryEach returns an edit of every container in m.others, up to the first error.
+// tryEach returns an edit of every container in m.others. It stops at the first error.
 func (m *partInputs) tryEach(change func(c *corev1.Container) error) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		for _, c := range m.others(p) {

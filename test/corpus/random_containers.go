@@ -77,7 +77,7 @@ func envFromPart(m *partInputs) part {
 	return part{name: "envFrom", ensure: ensure, bugs: []bug{broken("guard removed", m.each(blind), "L1"), m.early(has, ensure)}}
 }
 
-// tokenPart adds a token to a variable that other parties extend too.
+// tokenPart adds a token to a variable that users and other webhooks also extend.
 func tokenPart(m *partInputs) part {
 	name, token := m.envName()+"_OPTS", "-"+m.word
 	extend := func(c *corev1.Container) error {

@@ -110,7 +110,7 @@ func pullSecretPart(m *partInputs) part {
 	}}
 }
 
-// hostAliasPart adds a host name for an address. Others may use the same address.
+// hostAliasPart adds a host name for an address. The Pod may already have a host alias for that address.
 func hostAliasPart(m *partInputs) part {
 	own := corev1.HostAlias{IP: fmt.Sprintf("192.0.2.%d", 1+m.IntN(200)), Hostnames: []string{m.word + ".example.com"}}
 	find := func(p *corev1.Pod) int {

@@ -94,7 +94,7 @@ func newPartInputs(seed int64) *partInputs {
 	return &partInputs{Rand: rand.New(rand.NewPCG(uint64(seed), 1)), word: "word-a", own: []string{"word-a"}}
 }
 
-// wrong returns the first error of a probe.
+// wrong runs several probes and returns the first error.
 func wrong(c Case) error {
 	for _, p := range []probe{again, freshly, addedLater, keeps, besideSimilarParts} {
 		if err := p(c); err != nil {
@@ -104,7 +104,7 @@ func wrong(c Case) error {
 	return nil
 }
 
-// besideSimilarParts makes calls with objects that have parts like those of the handler.
+// besideSimilarParts makes calls with objects that already have parts like the ones that the handler adds.
 func besideSimilarParts(c Case) error {
 	h := c.New()
 	for _, before := range []object{parse(plain), parse(rich)} {
@@ -143,7 +143,8 @@ func usesOthers(h http.Handler, doc object) error {
 	return nil
 }
 
-// similarParts are functions that add parts to doc. The parts resemble those that a call added in after.
+// similarParts are functions that add parts to doc. These resemble the parts that the handler added: after is the
+// object that a call returned for doc.
 var similarParts = map[string]func(doc, after object){
 	"containers of the same name in the other list": func(doc, after object) {
 		spec := doc["spec"].(object)

@@ -67,8 +67,8 @@ var toggled = changes(func(p *corev1.Pod) {
 	annotate(p, "agent/turn", "on")
 })
 
-// shortenedTo shortens labels above 20 characters to a prefix and a hash, 9 characters more. With a
-// prefix of 16 the result is longer than 20 characters, so the next call shortens it again.
+// shortenedTo replaces a label value of more than 20 characters with its prefix, a dash and a hash of 8
+// characters. With a prefix of 16 the result has 25 characters, so the next call shortens it again.
 func shortenedTo(begin int) edit {
 	const maxCached = 20
 	return func(_ *review.Request, p *corev1.Pod) error {
@@ -155,7 +155,7 @@ func finalized(correct bool) edit {
 	}
 }
 
-// spread adds a spread constraint unless the Pod has one that is the same.
+// spread adds a spread constraint unless same returns true for one that the Pod already has.
 func spread(same func(a, b corev1.TopologySpreadConstraint) bool) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		own := corev1.TopologySpreadConstraint{

@@ -9,8 +9,8 @@ import (
 	"reflect"
 )
 
-// immutable checks updates of a Pod that existed before the webhook. The webhook must keep its specification, and must
-// not patch a second update.
+// immutable checks two updates of a Pod that existed before the webhook. The webhook must not change the specification
+// of the Pod in either update, and must not patch the second one.
 func immutable(c Case) error {
 	old := parse(plain)
 	if c.Webhook.Rules[0].Resources[0] == "deployments" {
@@ -59,7 +59,7 @@ func deletion(c Case) error {
 	return nil
 }
 
-// dryRun checks that a dry run writes nothing outside, and that a normal call does.
+// dryRun checks that a dry run makes no external writes, and that a normal call makes some.
 func dryRun(c Case) error {
 	if c.Observe == nil {
 		return nil

@@ -144,7 +144,7 @@ func guardedInCreates() Case {
 	return c.breaks("L7")
 }
 
-// B33 to B38: webhooks that change their own values again, or compete with a webhook of their kind.
+// B33 to B38: webhooks that change their own values again, or compete with another webhook that does the same.
 
 func brokenValues() []Case {
 	return []Case{

@@ -14,8 +14,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// B39 to B48, B61 and B62: webhooks that damage parts of the user, or do not expect changes of their
-// own parts.
+// B39 to B48, B61 and B62: webhooks that damage what the user configured, or do not expect that their own
+// parts may be changed.
 
 func userParts() []Case {
 	return []Case{
@@ -135,7 +135,7 @@ var probesInitContainers = changesContainers(func(c *corev1.Container) {
 	}
 })
 
-// sharesProcesses sets shareProcessNamespace, which is invalid beside hostPID.
+// sharesProcesses sets shareProcessNamespace, which is invalid together with hostPID.
 var sharesProcesses = changes(func(p *corev1.Pod) {
 	if p.Spec.ShareProcessNamespace == nil {
 		p.Spec.ShareProcessNamespace = ptr.To(true)

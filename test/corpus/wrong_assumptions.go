@@ -133,7 +133,7 @@ func trustsToleration(r *review.Request, p *corev1.Pod) error {
 	return tolerationOnce(r, p)
 }
 
-// volumeByNameOnly mounts any volume with the name of its own, even a volume of the user.
+// volumeByNameOnly mounts any volume that has the name of its own volume, even one that the user defined.
 func volumeByNameOnly(_ *review.Request, p *corev1.Pod) error {
 	if !hasVolume(p, token().Name) {
 		addVolume(p, token())
@@ -341,7 +341,7 @@ func recordsRegistry(name bool) edit {
 	}
 }
 
-// mayNotEscalate sets allowPrivilegeEscalation to false. The API server rejects this beside
+// mayNotEscalate sets allowPrivilegeEscalation to false. The API server rejects this together with
 // CAP_SYS_ADMIN. If look is true, the webhook skips containers with that capability.
 func mayNotEscalate(look bool) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
