@@ -216,8 +216,9 @@ func runCase(t *testing.T, c testCase, process, server chain.Engine, counts *tal
 	}
 }
 
-// asStored replaces the old object of a request with the stored one, including uid and
-// managedFields, if a webhook received it. So both engines start from the same object.
+// asStored replaces the old object of a request with the stored object, including uid and managedFields.
+// It takes the stored object from a call of a webhook, if there was one. So both engines start from the
+// same object.
 func asStored(t *testing.T, req chain.Request, r *chain.Result) chain.Request {
 	stored := shown(r)
 	if req.OldObject == nil || stored == nil {

@@ -28,7 +28,7 @@ type slot struct {
 	conditions []admissionregistrationv1.MatchCondition
 	scope      admissionregistrationv1.ScopeType
 	operations []admissionregistrationv1.OperationType
-	unselected bool // for requests without metadata
+	unselected bool // has no objectSelector, because some requests have no labels to select by
 	resources  []string
 	versions   []string
 }

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A kind is a kind of object in the cases.
+// A kind is a resource that the cases use, with functions that create and change an object.
 type kind struct {
 	name   string
 	gvr    metav1.GroupVersionResource

@@ -101,7 +101,7 @@ func same(_ string, req *admissionv1.AdmissionRequest, r *admissionv1.AdmissionR
 	patch(fmt.Sprintf(`[{"op":"replace","path":"/kind","value":%q}]`, req.Kind.Kind))("", req, r)
 }
 
-// annotate records that the slot was called: once, or with a count.
+// annotate records in an annotation that the slot was called. With count, it counts the calls there.
 func annotate(count bool) respond {
 	return func(slot string, req *admissionv1.AdmissionRequest, r *admissionv1.AdmissionResponse) {
 		n := seen(slot, req)

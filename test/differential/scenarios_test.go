@@ -54,7 +54,7 @@ func hook(name string, script ...string) step { return step{name: name, script: 
 
 func (s step) once() step { s.never = true; return s }
 
-// scripts are the actions of calls.
+// scripts maps entries of step.script to JSON Patches. %s is the name of the step, and %d the number of the call.
 var scripts = map[string]string{
 	"annotate": `[{"op":"add","path":"/metadata/annotations/%s","value":"%d"}]`,
 	"inject":   `[{"op":"add","path":"/spec/containers/-","value":{"name":"injected-%s-%d","image":"example.com/injected:1","imagePullPolicy":"Never"}}]`,
@@ -221,8 +221,8 @@ func signOf(c chain.Call) string {
 	return "-"
 }
 
-// auditOf returns the audit annotations in sorted form. It checks that each one names the webhook and the
-// configuration of its index.
+// auditOf returns the audit annotations in sorted form. Each key has the index of a webhook. auditOf checks
+// that the value names that webhook and its configuration.
 func auditOf(t *testing.T, r *chain.Result) string {
 	t.Helper()
 	webhooks := map[string]string{}
