@@ -23,7 +23,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A denial is an error of a handler and the response that the user receives.
+// A denial is an error that a handler returns, and the response that the user receives.
 type denial struct {
 	name string // part of the spec's text
 	err  error

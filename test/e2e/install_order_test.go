@@ -35,7 +35,7 @@ var _ = Describe("Install of a validating hook that checks the work of a mutatin
 		})
 	}
 
-	// creates sends dry-run creates until it is stopped. It returns their number and the errors.
+	// creates sends dry-run creates until stop is called. stop returns how many it sent, and the errors.
 	creates := func(ctx context.Context) (stop func() (asked int64, refused []string)) {
 		ctx, cancel := context.WithCancel(ctx)
 		var asked atomic.Int64

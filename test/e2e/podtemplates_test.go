@@ -102,7 +102,7 @@ var _ = Describe("a hook for Pod templates", func() {
 
 				Expect(cluster.Create(ctx, object)).To(Succeed())
 				spec, _ = podSpec(object)
-				if kind != "ReplicaSet" && kind != "ReplicationController" { // their controllers would not recognise them
+				if kind != "ReplicaSet" && kind != "ReplicationController" { // the hook has no rules for these kinds
 					Expect(spec.SchedulerName).To(Equal("special"))
 				}
 				labelled, ok := object.DeepCopyObject().(client.Object)
@@ -186,7 +186,7 @@ var _ = Describe("a hook that admits objects that are being deleted", func() {
 		forged := held.DeepCopy()
 		forged.DeletionTimestamp = &metav1.Time{Time: held.CreationTimestamp.Time}
 		_, err = maps.Update(ctx, forged, metav1.UpdateOptions{})
-		Expect(err).To(HaveOccurred()) // by the API server itself
+		Expect(err).To(HaveOccurred()) // from the API server itself
 
 		Expect(maps.Delete(ctx, "held", metav1.DeleteOptions{})).To(Succeed())
 		held, err = maps.Get(ctx, "held", metav1.GetOptions{})
