@@ -80,7 +80,7 @@ func (p *project) installsChart(t *testing.T, dir string) {
 	if _, err := kubectl(t, dir, "delete", "namespace", namespace, "--timeout=2m"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := kubectl(t, dir, "delete", "clusterrole,clusterrolebinding", p.name, "--ignore-not-found"); err != nil { // Helm has forgotten the release
+	if _, err := kubectl(t, dir, "delete", "clusterrole,clusterrolebinding", p.name, "--ignore-not-found"); err != nil { // the release is gone, so Helm cannot delete these
 		t.Fatal(err)
 	}
 	eventually(t, "the configurations are deleted with their namespace", func() error {

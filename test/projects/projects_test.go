@@ -27,8 +27,8 @@ type project struct {
 	name, reason string
 	args         []string // arguments of admitkit init
 	edit         func(t *testing.T, dir string)
-	add          []string // arguments of admitkit add hook, after edit
-	changed      []string // files that add hook updates
+	add          []string // arguments of "admitkit add hook", which runs after edit
+	changed      []string // files that "admitkit add hook" updates
 	deploy       []string // folders to apply, in this order
 	installs     bool     // run the program with its own RBAC rules
 	released     bool     // install the Helm chart
@@ -99,7 +99,7 @@ func Secrets() *webhook.Hook {
 	replace(t, filepath.Join(dir, "hooks/hooks.go"), "\t}, nil\n}", "\t\tSecrets(),\n\t}, nil\n}")
 }
 
-// readingHook adds a hook that reads Namespaces from a cache, as docs/reading.md shows, and its test.
+// readingHook adds a hook and its test. The hook reads Namespaces from a cache, as docs/reading.md shows.
 func readingHook(t *testing.T, dir string) {
 	hooks := filepath.Join(dir, "hooks/hooks.go")
 	replace(t, hooks, "func Hooks(context.Context, *program.Deps) ([]*webhook.Hook, error) {\n", `func Hooks(_ context.Context, deps *program.Deps) ([]*webhook.Hook, error) {
