@@ -16,8 +16,8 @@ import (
 )
 
 // A balancer simulates a Service: it forwards each new connection to the next ready endpoint. Like kubelet
-// and kube-proxy it learns of readiness late, keeps existing connections, and resets a connection that
-// the endpoint refuses.
+// and kube-proxy, it learns of readiness with a delay, keeps existing connections, and resets a connection
+// that the endpoint refuses.
 type balancer struct {
 	port   int32
 	maxLag time.Duration
@@ -48,13 +48,13 @@ type connection struct {
 }
 
 // isIdle reports whether the connection carries no call: the handshake is complete, and the server sent the
-// last bytes. Session tickets do not disturb this, because API servers do not cache TLS sessions.
+// last bytes. Session tickets do not affect this, because API servers do not cache TLS sessions.
 func (c *connection) isIdle() bool { return c.turns >= 2 && !c.fromClient }
 
 // An exposure counts the calls that may fail because a replica was killed.
 type exposure struct {
 	inFlight int // calls in flight on the replica when it was killed
-	late     int // calls or close alerts that the client sent on an idle connection before it saw the end of it
+	late     int // calls or close alerts on an idle connection, sent before the client saw that it had ended
 	refused  int // new connections to the replica before the balancer noticed the kill
 }
 

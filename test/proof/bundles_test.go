@@ -151,7 +151,7 @@ func (b *bundles) age(v version) time.Duration {
 // a delay below the settle time. Its clock differs from that of the replicas by less than the allowed skew.
 type observer struct {
 	samples
-	late atomic.Int64 // handshakes that are not counted, because the bundle was older than the settle time when they ended
+	late atomic.Int64 // handshakes not counted, because the bundle was outdated for longer than the settle time
 }
 
 func startObserver(t *testing.T, s *service, b *bundles, name string) *observer {

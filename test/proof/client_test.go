@@ -32,7 +32,7 @@ type caller struct {
 	body     []byte
 	attempts *samples     // attempts that were not shed
 	calls    *samples     // calls whose last attempt was not shed
-	shed     atomic.Int64 // attempts that the replica refused, or that the caller gave up
+	shed     atomic.Int64 // attempts that the replica refused, or that the caller abandoned
 	retried  atomic.Int64 // attempts that repeat a refused one
 }
 
@@ -110,8 +110,8 @@ func (c *caller) call(ctx context.Context, timeout time.Duration) error {
 	}
 }
 
-// try makes one attempt. If the replica refused it correctly, try returns the delay in Retry-After,
-// else a negative duration.
+// try makes one attempt. If the replica correctly refused the attempt, try returns the delay in Retry-After.
+// If ctx ended, it returns an hour. Otherwise it returns a negative duration.
 func (c *caller) try(ctx context.Context, timeout time.Duration) (time.Duration, error) {
 	// The requests share the bytes of the body, so many requests need little memory.
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+"?timeout="+timeout.String(), bytes.NewReader(c.body))

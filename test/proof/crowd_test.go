@@ -10,7 +10,7 @@ import (
 )
 
 // TestOverloadOfConnectionsFailsNoCall runs 40 clients against a limit of 20 connections. Each client
-// keeps its connection. The server may close one while the client sends a call. The client then
+// keeps its connection. The server may close a connection while a client sends a call. The client then
 // repeats the call.
 func TestOverloadOfConnectionsFailsNoCall(t *testing.T) {
 	s := newService(t, 0)

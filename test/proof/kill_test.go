@@ -11,10 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// TestKillFailsOnlyExposedCalls kills one of three replicas after the other with SIGKILL, under load
-// and without draining them. A call is exposed, and may fail, in three situations. It was in flight on
-// the victim. The API server sent it on an idle connection to the victim before it saw the end of the
-// connection. Or the balancer opened a connection to the victim before it noticed the death.
+// TestKillFailsOnlyExposedCalls runs three replicas under load and kills one at a time with SIGKILL, without
+// draining it. Only exposed calls may fail. There are three kinds of exposed calls:
+//
+//   - calls in flight on the killed replica
+//   - calls that the API server sent on an idle connection to it, before it saw that the connection had ended
+//   - calls for which the balancer opened a connection to it, before the balancer noticed the kill
 func TestKillFailsOnlyExposedCalls(t *testing.T) {
 	rows := []struct {
 		name    string
@@ -104,7 +106,7 @@ func kill(t *testing.T, s *service, count int, removed bool) killing {
 	return k
 }
 
-// busiest waits for a call in flight and returns the replica that has the most. A new replica may have
+// busiest waits for a call in flight and returns the replica with the most such calls. A new replica may have
 // none for a while, because the API server keeps its connections.
 func (s *service) busiest(t *testing.T) *replica {
 	t.Helper()

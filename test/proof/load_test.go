@@ -47,7 +47,7 @@ func (l *load) run(ctx context.Context, rate int, call func(context.Context) err
 			at := time.Now()
 			calls.Go(func() { l.add(at, call(context.WithoutCancel(ctx))) }) // stopping the load does not cancel the call
 		}
-		// After a delay the late calls follow at once.
+		// If calls are late, make them without a pause.
 		due.Reset(time.Until(l.start.Add(time.Duration(made+1) * every)))
 	}
 }

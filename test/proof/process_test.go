@@ -144,8 +144,8 @@ func (p *process) stats(query string) (Stats, error) {
 	return s, json.NewDecoder(resp.Body).Decode(&s)
 }
 
-// memory returns the bytes in a memory field of /proc/PID/status, such as VmHWM, the most memory that
-// the process ever used, or RssAnon, its memory without the pages of files.
+// memory returns a memory field of /proc/PID/status in bytes. VmHWM is the most memory that the process ever
+// used. RssAnon is its current memory without the pages of files.
 func (p *process) memory(t *testing.T, field string) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))

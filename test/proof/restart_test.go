@@ -10,7 +10,7 @@ import (
 
 const restartRate = 50 // creates a second, with two calls each
 
-// restarts runs three replicas and restarts one after the other under load. It returns the load, which
+// restarts runs three replicas and restarts them one after the other under load. It returns the load, which
 // has ended.
 func restarts(t *testing.T, count int, maxLag time.Duration, settings Settings) *load {
 	t.Helper()

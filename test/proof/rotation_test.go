@@ -150,8 +150,8 @@ func newHavoc(t *testing.T, s *service) *havoc {
 
 func (h *havoc) String() string { return fmt.Sprintf("havoc %v", h.done) }
 
-// next waits until a replica has finished a step, and takes the next action. The first call requests a
-// rotation, because the first CA would last long.
+// next waits until a replica has finished a step, and takes the next action. The first call also requests a
+// rotation, because otherwise the first CA would stay in use for a long time.
 func (h *havoc) next(t *testing.T) {
 	t.Helper()
 	if !h.started {

@@ -35,7 +35,7 @@ func newServer(s Settings, source certs.Source, stats *stats) (serve func(contex
 	case Abrupt:
 		return abrupt(listener, certs.TLSConfig(source), hooks), addr, nil
 	case ControllerRuntime:
-		// The server listens by itself and needs a port, so free the one that was found.
+		// The webhook server of controller-runtime opens its own listener, so release the port for it.
 		port := listener.Addr().(*net.TCPAddr).Port
 		return controllerRuntime(port, source, s.Pause), addr, listener.Close()
 	}
