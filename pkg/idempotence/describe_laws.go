@@ -185,18 +185,18 @@ var lawL5 = description{
 
 var lawL6 = description{
 	name:      "updates",
-	statement: "the webhook blocks or changes no update of an older object, no deletion, and no repeated apply of a manifest",
+	statement: "the webhook does not block or change updates of older objects, deletions, and repeated applies of a manifest",
 	explanation: explanation{
 		requests: []string{"the object", "the manifest applied again"},
 		from:     "as it was stored", to: "with the manifest applied again",
 		cause: "The webhook changes the object differently on UPDATE and on CREATE.",
-		fix:   "Act on CREATE only, or change in an UPDATE only mutable fields. Admit updates of objects that are being deleted (metadata.deletionTimestamp).",
+		fix:   "Act on CREATE only, or change only mutable fields in an UPDATE. Admit updates of objects that are being deleted (metadata.deletionTimestamp).",
 	},
 	modes: map[FailureMode]explanation{
 		FailureServerError: {
 			requests: []string{"the update"},
 			cause:    "The webhook relies on fields that only a new object has, or on an old object that the request lacks.",
-			fix:      "Handle every update that the API server accepts, also of an object that is older than the webhook.",
+			fix:      "Handle every update that the API server accepts, including updates of objects that are older than the webhook.",
 		},
 		FailureDenied: {
 			cause: "A check that is meant for new objects rejects fields that the webhook or the API server has set.",

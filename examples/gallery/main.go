@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Gallery runs admission controllers of Kubernetes as webhooks: those that --enable names.
+package main
+
+import (
+	"context"
+	"flag"
+
+	"github.com/admitkit/admitkit/pkg/program"
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+func main() { newProgram().Main() }
+
+func newProgram() program.Program {
+	var s selection
+	return program.Program{
+		Name: "gallery",
+		Flags: func(flags *flag.FlagSet) {
+			flags.Func("enable", "comma-separated `names` of the admission controllers to run: "+names(), s.enable)
+			flags.Func("config", "configuration file of an admission controller, as `NAME=FILE`; repeat it for several", s.configure)
+		},
+		Hooks: func(_ context.Context, deps *program.Deps) ([]*webhook.Hook, error) { return s.hooks(deps) },
+	}
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// run runs the program with these arguments, none of which makes it serve. It returns what it prints and its error.
+func run(t *testing.T, args ...string) (output, message string) {
+	t.Helper()
+	t.Setenv("KUBECONFIG", "")
+	var stdout, stderr bytes.Buffer
+	if err := newProgram().Run(t.Context(), args, &stdout, &stderr); err != nil {
+		message = err.Error()
+	}
+	return stdout.String(), message
+}
+
+func write(t *testing.T, content string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "configuration.yaml")
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestEveryControllerHasHooks(t *testing.T) {
+	for name := range policies {
+		output, message := run(t, "--print-configuration", "--enable="+name)
+		if want := "." + strings.ToLower(name) + ".example.com"; message != "" || !strings.Contains(strings.ReplaceAll(output, "name: ", "."), want) {
+			t.Errorf("%s: got %q and the configuration\n%s", name, message, output)
+		}
+	}
+}
+
+func TestPermissionsAreThoseOfTheEnabled(t *testing.T) {
+	output, message := run(t, "--print-rbac", "--enable=AlwaysPullImages,PodNodeSelector,PodTolerationRestriction,RuntimeClass")
+	if message != "" {
+		t.Fatal(message)
+	}
+	for resource, want := range map[string]bool{"- namespaces": true, "- runtimeclasses": true, "- storageclasses": false, "- priorityclasses": false} {
+		if got := strings.Contains(output, resource); got != want {
+			t.Errorf("%s: got %v in\n%s", resource, got, output)
+		}
+	}
+}
+
+func TestConfigurationFiles(t *testing.T) {
+	_, message := run(t, "--print-configuration", "--enable=PodNodeSelector,PodTolerationRestriction",
+		"--config=PodNodeSelector="+write(t, "podNodeSelectorPluginConfig: {team-a: env=test}"),
+		"--config=PodTolerationRestriction="+write(t, "apiVersion: podtolerationrestriction.admission.k8s.io/v1alpha1\nkind: Configuration\n"))
+	if message != "" {
+		t.Error(message)
+	}
+}
+
+func TestBadFlags(t *testing.T) {
+	bad := write(t, "unknown: field")
+	rows := []struct {
+		args []string
+		want string
+	}{
+		{nil, "nothing to run: set --enable to names such as AlwaysPullImages,PodNodeSelector"},
+		{[]string{"--enable=AlwaysPullImage"}, `"AlwaysPullImage" is not in the gallery, which has AlwaysPullImages, `},
+		{[]string{"--enable=Priority,Priority"}, "Priority is named twice"},
+		{[]string{"--enable=Priority", "--config=Priority"}, `"Priority" does not have the form NAME=FILE`},
+		{[]string{"--enable=Priority", "--config=Priorities=a"}, `"Priorities" is not in the gallery, which has `},
+		{[]string{"--enable=PodNodeSelector", "--config=PodNodeSelector=a", "--config=PodNodeSelector=b"}, "PodNodeSelector has two configuration files"},
+		{[]string{"--enable=Priority", "--config=PodNodeSelector=a"}, "--config names PodNodeSelector, which is not enabled: add it to --enable"},
+		{[]string{"--enable=Priority", "--config=Priority=a"}, "Priority: this admission controller has no configuration: remove its --config"},
+		{[]string{"--enable=RuntimeClass", "--config=RuntimeClass=a"}, "RuntimeClass: this admission controller has no configuration: remove its --config"},
+		{[]string{"--enable=PodNodeSelector", "--config=PodNodeSelector=" + bad}, `unknown field "unknown"`},
+		{[]string{"--enable=PodTolerationRestriction", "--config=PodTolerationRestriction=" + bad}, `unknown field "unknown"`},
+	}
+	for _, row := range rows {
+		if _, message := run(t, append(row.args, "--print-configuration")...); !strings.Contains(message, row.want) {
+			t.Errorf("%v: got %q, want %q", row.args, message, row.want)
+		}
+	}
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/admitkit/admitkit/examples/gallery/alwayspullimages"
+	"github.com/admitkit/admitkit/examples/gallery/defaultingressclass"
+	"github.com/admitkit/admitkit/examples/gallery/defaultstorageclass"
+	"github.com/admitkit/admitkit/examples/gallery/defaulttolerationseconds"
+	"github.com/admitkit/admitkit/examples/gallery/denyserviceexternalips"
+	"github.com/admitkit/admitkit/examples/gallery/limitpodhardantiaffinitytopology"
+	"github.com/admitkit/admitkit/examples/gallery/persistentvolumeclaimresize"
+	"github.com/admitkit/admitkit/examples/gallery/podnodeselector"
+	"github.com/admitkit/admitkit/examples/gallery/podtolerationrestriction"
+	"github.com/admitkit/admitkit/examples/gallery/priority"
+	"github.com/admitkit/admitkit/examples/gallery/runtimeclass"
+	"github.com/admitkit/admitkit/examples/gallery/sources"
+	"github.com/admitkit/admitkit/examples/gallery/storageobjectinuseprotection"
+	"github.com/admitkit/admitkit/pkg/program"
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// A policy returns the hooks of an admission controller. The file is its configuration, or empty.
+type policy func(s *sources.Sources, file string) ([]*webhook.Hook, error)
+
+// policies has a policy for each name of an admission controller.
+var policies = map[string]policy{
+	"AlwaysPullImages": unconfigured(func(*sources.Sources) []*webhook.Hook { return alwayspullimages.Hooks() }),
+	"DefaultIngressClass": unconfigured(func(s *sources.Sources) []*webhook.Hook {
+		return []*webhook.Hook{defaultingressclass.Hook(s.IngressClasses())}
+	}),
+	"DefaultStorageClass": unconfigured(func(s *sources.Sources) []*webhook.Hook {
+		return []*webhook.Hook{defaultstorageclass.Hook(s.StorageClasses())}
+	}),
+	"DefaultTolerationSeconds": unconfigured(func(*sources.Sources) []*webhook.Hook {
+		const seconds = defaulttolerationseconds.DefaultSeconds
+		return []*webhook.Hook{defaulttolerationseconds.Hook(seconds, seconds)}
+	}),
+	"DenyServiceExternalIPs": unconfigured(func(*sources.Sources) []*webhook.Hook {
+		return []*webhook.Hook{denyserviceexternalips.Hook()}
+	}),
+	"LimitPodHardAntiAffinityTopology": unconfigured(func(*sources.Sources) []*webhook.Hook {
+		return []*webhook.Hook{limitpodhardantiaffinitytopology.Hook()}
+	}),
+	"PersistentVolumeClaimResize": unconfigured(func(s *sources.Sources) []*webhook.Hook {
+		return []*webhook.Hook{persistentvolumeclaimresize.Hook(s.StorageClasses())}
+	}),
+	"PodNodeSelector":          podNodeSelector,
+	"PodTolerationRestriction": podTolerationRestriction,
+	"Priority":                 unconfigured(func(s *sources.Sources) []*webhook.Hook { return priority.Hooks(s.PriorityClasses()) }),
+	"RuntimeClass":             runtimeClass,
+	"StorageObjectInUseProtection": unconfigured(func(*sources.Sources) []*webhook.Hook {
+		return []*webhook.Hook{storageobjectinuseprotection.Hook()}
+	}),
+}
+
+var errNoConfiguration = errors.New("this admission controller has no configuration: remove its --config")
+
+// unconfigured returns a policy that rejects a configuration file.
+func unconfigured(hooks func(*sources.Sources) []*webhook.Hook) policy {
+	return func(s *sources.Sources, file string) ([]*webhook.Hook, error) {
+		if file != "" {
+			return nil, errNoConfiguration
+		}
+		return hooks(s), nil
+	}
+}
+
+func podNodeSelector(s *sources.Sources, file string) ([]*webhook.Hook, error) {
+	config, err := load(file, podnodeselector.Load)
+	if err != nil {
+		return nil, err
+	}
+	namespaces, err := s.Namespaces()
+	if err != nil {
+		return nil, err
+	}
+	return podnodeselector.Hooks(namespaces, config), nil
+}
+
+func podTolerationRestriction(s *sources.Sources, file string) ([]*webhook.Hook, error) {
+	config, err := load(file, podtolerationrestriction.Load)
+	if err != nil {
+		return nil, err
+	}
+	namespaces, err := s.Namespaces()
+	if err != nil {
+		return nil, err
+	}
+	return podtolerationrestriction.Hooks(namespaces, config), nil
+}
+
+func runtimeClass(s *sources.Sources, file string) ([]*webhook.Hook, error) {
+	if file != "" {
+		return nil, errNoConfiguration
+	}
+	classes, err := s.RuntimeClasses()
+	if err != nil {
+		return nil, err
+	}
+	return runtimeclass.Hooks(classes), nil
+}
+
+// load reads a configuration file. Without a file it returns the zero configuration.
+func load[T any](file string, read func(string) (T, error)) (config T, err error) {
+	if file == "" {
+		return config, nil
+	}
+	return read(file)
+}
+
+// names lists the admission controllers.
+func names() string { return strings.Join(slices.Sorted(maps.Keys(policies)), ", ") }
+
+// A selection has what the flags choose.
+type selection struct {
+	enabled []string
+	files   map[string]string // configuration files by admission controller
+}
+
+// enable parses --enable.
+func (s *selection) enable(list string) error {
+	for name := range strings.SplitSeq(list, ",") {
+		switch {
+		case policies[name] == nil:
+			return fmt.Errorf("%q is not in the gallery, which has %s", name, names())
+		case slices.Contains(s.enabled, name):
+			return fmt.Errorf("%s is named twice", name)
+		}
+		s.enabled = append(s.enabled, name)
+	}
+	return nil
+}
+
+// configure parses --config.
+func (s *selection) configure(value string) error {
+	name, file, ok := strings.Cut(value, "=")
+	switch {
+	case !ok || file == "":
+		return fmt.Errorf("%q does not have the form NAME=FILE", value)
+	case policies[name] == nil:
+		return fmt.Errorf("%q is not in the gallery, which has %s", name, names())
+	case s.files[name] != "":
+		return fmt.Errorf("%s has two configuration files", name)
+	case s.files == nil:
+		s.files = map[string]string{}
+	}
+	s.files[name] = file
+	return nil
+}
+
+// hooks returns the hooks of all admission controllers that are enabled, in the order of --enable.
+func (s *selection) hooks(deps *program.Deps) ([]*webhook.Hook, error) {
+	if len(s.enabled) == 0 {
+		return nil, errors.New("nothing to run: set --enable to names such as AlwaysPullImages,PodNodeSelector")
+	}
+	for name := range s.files {
+		if !slices.Contains(s.enabled, name) {
+			return nil, fmt.Errorf("--config names %s, which is not enabled: add it to --enable", name)
+		}
+	}
+	from, err := sources.New(deps)
+	if err != nil {
+		return nil, err
+	}
+	var all []*webhook.Hook
+	for _, name := range s.enabled {
+		hooks, err := policies[name](from, s.files[name])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		all = append(all, hooks...)
+	}
+	return all, nil
+}
