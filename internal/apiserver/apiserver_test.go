@@ -188,8 +188,8 @@ func TestLeftovers(t *testing.T) {
 	}
 }
 
-// TestRemoveWhileOthersLookForLeftovers checks that a program that looks for leftovers does not disturb one that
-// removes its own data.
+// TestRemoveWhileOthersLookForLeftovers checks that a program can remove its own data while
+// other programs call removeLeftovers.
 func TestRemoveWhileOthersLookForLeftovers(t *testing.T) {
 	emptyTemp(t)
 	done := make(chan struct{})

@@ -55,12 +55,12 @@ func (t *logTail) errors() string {
 func message(line string) (text string, failed bool) {
 	const maxLength = 1000 // bytes; long paths may come before the reason
 	switch {
-	case strings.HasPrefix(line, "{"): // etcd
+	case strings.HasPrefix(line, "{"): // a line of etcd
 		var entry struct{ Level, Msg, Error string }
 		if json.Unmarshal([]byte(line), &entry) == nil {
 			text, failed = strings.Trim(entry.Msg+": "+entry.Error, ": "), entry.Level == "fatal" || entry.Level == "panic" || entry.Level == "error"
 		}
-	case len(line) > 5 && strings.ContainsAny(line[:1], "IWEF") && line[1] >= '0' && line[1] <= '9': // kube-apiserver
+	case len(line) > 5 && strings.ContainsAny(line[:1], "IWEF") && line[1] >= '0' && line[1] <= '9': // a line of kube-apiserver
 		_, text, _ = strings.Cut(line, "] ")
 		failed = line[0] == 'E' || line[0] == 'F'
 	default:

@@ -19,8 +19,8 @@ func interrupt(cmd *exec.Cmd) {
 	_ = cmd.Process.Signal(syscall.SIGTERM) // fails if the process has ended
 }
 
-// killIfRunning kills a process if its command line contains text, because process ids are reused. It reports
-// whether the process is gone.
+// killIfRunning kills a process, but only if its command line contains text. Otherwise the process id belongs to
+// another program by now. It reports whether the process is gone.
 func killIfRunning(pid int, text string) bool {
 	if !commandHas(pid, text) {
 		return true

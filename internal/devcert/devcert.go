@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// A CA signs serving certificates.
+// A CA is a certificate authority. It signs serving and client certificates.
 type CA struct {
 	// Bundle is the CA certificate in PEM: the caBundle of a webhook configuration.
 	Bundle []byte
@@ -25,7 +25,7 @@ type CA struct {
 	key    *ecdsa.PrivateKey
 }
 
-// NewCA returns a new CA.
+// NewCA generates a CA. It is valid for two weeks.
 func NewCA() (*CA, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -46,7 +46,7 @@ func NewCA() (*CA, error) {
 	return &CA{Bundle: bundle, cert: cert, key: key}, nil
 }
 
-// Serving returns a server configuration with a new certificate for the given host names and IP
+// Serving returns the TLS configuration of a server, with a new certificate for the given host names and IP
 // addresses.
 func (ca *CA) Serving(hosts ...string) (*tls.Config, error) {
 	template := certificate("admitkit throw-away webhook")

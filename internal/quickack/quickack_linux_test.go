@@ -47,7 +47,7 @@ func TestDial(t *testing.T) {
 	}
 }
 
-// atOnce is the value of TCP_QUICKACK on a connection that acknowledges data at once.
+// atOnce returns the socket option TCP_QUICKACK of a connection: 1 if the connection acknowledges data at once.
 func atOnce(t *testing.T, c syscall.Conn) (now int) {
 	t.Helper()
 	raw, err := c.SyscallConn()

@@ -179,7 +179,7 @@ func TestBuildsWaitForEachOther(t *testing.T) {
 	if _, err := Build(t.Context(), Options{Note: func(format string, _ ...any) {
 		if strings.HasPrefix(format, "waiting") {
 			waited = true
-			for _, binary := range Binaries { // as the other build does
+			for _, binary := range Binaries { // the work of the build that holds the lock
 				if err := os.WriteFile(filepath.Join(dir, binary), nil, 0o755); err != nil {
 					t.Error(err)
 				}
