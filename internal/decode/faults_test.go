@@ -54,8 +54,8 @@ func TestErrorsPointAtTheFault(t *testing.T) {
 	t.Logf("%d faults", faults)
 }
 
-// refusesNull reports whether the error is from a type that rejects null, by its message: metav1.Duration or
-// Unstructured.
+// refusesNull reports whether the error comes from metav1.Duration or Unstructured, which reject null. It recognizes
+// these errors by their messages.
 func refusesNull(err error) bool {
 	return strings.Contains(err.Error(), "Duration") || strings.Contains(err.Error(), "duration") || strings.Contains(err.Error(), "'Kind' is missing")
 }

@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// TestQuantitiesAreNotShared changes a decoded quantity in place. The quantity is too long for an integer.
+// TestQuantitiesAreNotShared changes a decoded quantity in place, and then decodes the same text again. The quantity
+// does not fit an int64, so its value is behind a pointer.
 func TestQuantitiesAreNotShared(t *testing.T) {
 	const text = "123456789012345678901234"
 	want := resource.MustParse(text)

@@ -84,7 +84,7 @@ func appendSpans(spans []span, v reflect.Value, place string) []span {
 		}
 	case reflect.Struct:
 		if v.Type().PkgPath() == "net/netip" {
-			return spans // an Addr shares only memory that never changes
+			return spans // a netip.Addr shares only memory that never changes
 		}
 		for i := range v.NumField() {
 			spans = appendSpans(spans, v.Field(i), place+"."+v.Type().Field(i).Name)

@@ -95,7 +95,7 @@ func (f *filler) fillMap(v reflect.Value) {
 	}
 }
 
-// fillInterface leaves an interface nil if no value fits.
+// fillInterface stores a value of a random type in an interface. If the type does not fit, the interface stays nil.
 func (f *filler) fillInterface(v reflect.Value) {
 	t := pick(f, insides...)
 	if !t.AssignableTo(v.Type()) {

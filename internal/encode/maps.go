@@ -24,7 +24,7 @@ func (e *encoder) dict(out []byte, v reflect.Value, s *shape.Shape) ([]byte, err
 	return e.anyDict(out, v, s)
 }
 
-// dictOf does what dict does, but faster, for the most frequent map types.
+// dictOf encodes a map of one of the most frequent types. It is faster than anyDict, which encodes all others.
 func dictOf[M ~map[K]V, K ~string, V any](
 	e *encoder, out []byte, m M, write func(*encoder, []byte, V) ([]byte, error),
 ) ([]byte, error) {

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Types that encode themselves, each in another way.
+// Types that encode themselves, each in a different way.
 type (
 	byValue   struct{ A string }
 	byPointer struct{ A string }

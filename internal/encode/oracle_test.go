@@ -76,7 +76,7 @@ func orNone(err error) error {
 	return err
 }
 
-// firstDifference shows two texts from their first difference.
+// firstDifference returns an error that shows both texts around their first difference.
 func firstDifference(got, want []byte) error {
 	i := 0
 	for i < min(len(got), len(want)) && got[i] == want[i] {
@@ -86,7 +86,8 @@ func firstDifference(got, want []byte) error {
 	return fmt.Errorf("got …%q…\nwant …%q…", around(got), around(want))
 }
 
-// compareEverywhere compares the value as an addressable value and as one that is not addressable.
+// compareEverywhere calls compare for the value itself, addressable and not addressable, and for pointers, maps, lists
+// and structs that contain it.
 func compareEverywhere(v reflect.Value) error {
 	t := v.Type()
 	places := map[string]reflect.Value{"with an address": v}

@@ -97,5 +97,5 @@ func difference(got, want reflect.Value) string {
 	if diff := cmp.Diff(want.Interface(), got.Interface(), all); diff != "" {
 		return "(-want +got):\n" + diff
 	}
-	return fmt.Sprintf("%#v, want %#v", got, want) // equal to the Equal method of a type
+	return fmt.Sprintf("%#v, want %#v", got, want) // cmp calls a type's Equal method, which may ignore the difference
 }

@@ -15,7 +15,7 @@ import (
 // A damage changes one value of a document. It changes the meaning, the validity or only the spelling of the document.
 type damage struct {
 	name string
-	fits func(n *node) bool // whether it can change n
+	fits func(n *node) bool // whether the damage can change n
 	do   func(d *document, n *node)
 }
 

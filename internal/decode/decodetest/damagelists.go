@@ -52,7 +52,7 @@ func duplicateSpelling(d *document, n *node) {
 	d.insert(n, name, d.variant(m.value))
 }
 
-// variant returns another value that can replace n. It may be similar to n or not.
+// variant returns a value that can replace n: a newly generated one, or a changed copy of n.
 func (d *document) variant(n *node) *node {
 	if n.typ != nil && d.r.Intn(3) == 0 {
 		return d.value(n.typ, maxLevel-3)
@@ -80,7 +80,7 @@ func (d *document) change(n *node) {
 	}
 }
 
-// resize replaces elements of a list with others of the same kind.
+// resize gives a list a random length. The elements that it appends are copies of others, or generated.
 func (d *document) resize(n *node) {
 	want := []int{0, 1, 2, 3, 5, 9, 40}[d.r.Intn(7)]
 	if len(n.elems) > 0 && len(n.String()) > 10_000*len(n.elems) {
@@ -130,7 +130,7 @@ var oddNumbers = []string{
 	"1.5e300", "16777217", "0.30000001192092896",
 }
 
-// edgeNumber writes the largest or smallest number of an integer size, or one beyond it.
+// edgeNumber writes a number at or beyond a limit of n's type.
 func edgeNumber(d *document, n *node) {
 	bits := n.typ.Bits()
 	low, high := fmt.Sprint(int64(-1)<<(bits-1)), fmt.Sprint(uint64(1)<<(bits-1)-1)
@@ -146,7 +146,7 @@ func edgeNumber(d *document, n *node) {
 
 func isNumeric(t reflect.Type) bool { return reflect.Int <= t.Kind() && t.Kind() <= reflect.Float64 }
 
-// nextNumber adds one to the last digit, which is not 9 in any of the limits.
+// nextNumber adds one to a decimal number. No limit of an integer type ends in 9, so only the last digit changes.
 func nextNumber(text string) string {
 	b := []byte(text)
 	b[len(b)-1]++

@@ -118,7 +118,7 @@ func refusing(what func(doc []byte) bool) Unmarshal {
 	}
 }
 
-// depth returns how deep brackets nest. It also counts brackets in strings, because strings seldom contain many.
+// depth returns how deeply brackets nest. It also counts brackets in strings, but strings seldom contain many.
 func depth(doc []byte) int {
 	deepest, now := 0, 0
 	for _, b := range doc {

@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// A field is a member name that a struct has or seems to have. Names that cancel each other out and names of hidden fields
-// are included, so that documents use those too.
+// A field is a member name that a struct has or seems to have. Names of hidden fields are included, and so are
+// duplicate names, which hide each other. Documents then use these names too.
 type field struct {
 	name   string
 	typ    reflect.Type

@@ -126,7 +126,7 @@ func (g generator) scalar(t reflect.Type, level int) *node {
 	return scalar("null") // only null decodes into other types
 }
 
-// bits returns a random number, or the largest or smallest integer.
+// bits returns random bits, or those of the largest or smallest int64.
 func (g generator) bits() uint64 {
 	switch g.r.Intn(4) {
 	case 0:

@@ -61,7 +61,7 @@ type (
 )
 
 type (
-	// Common is a plain struct. Some embedded types are exported and some are not, because this matters.
+	// Common is a plain struct. Some other embedded types are unexported, because decoders treat those differently.
 	Common struct {
 		Replicas *int32   `json:"replicas,omitempty"`
 		Paused   bool     `json:"paused,omitempty"`
@@ -235,7 +235,7 @@ type nest []nest
 
 type nestMap map[string]nestMap
 
-// names has field names of equal length or with equal ends, and unusual ones.
+// names has similar field names, such as names of one length or with a common beginning or end, and unusual names.
 type names struct {
 	A  int  `json:"terminationGracePeriodSeconds"`
 	B  int  `json:"terminationGracePexiodSeconds"`

@@ -59,7 +59,7 @@ func (m *typeMaker) makeOdd(f *reflect.StructField) {
 	case 1:
 		f.Name, f.PkgPath = "f"+f.Name, "github.com/admitkit/admitkit/internal/decode/decodetest"
 	case 2:
-		f.Tag = `json:"n1"` // another field may have it too
+		f.Tag = `json:"n1"` // another field may have the same name
 	case 3:
 		f.Tag = `json:"quoted,omitempty,string"`
 	case 4:
