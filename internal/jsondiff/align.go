@@ -17,7 +17,8 @@ var commonKeys = []string{
 }
 
 // matchByKey returns, for each new element of the differing part, the index of the old element with the
-// same key. It reports false unless every element of the list has the key and all keys differ.
+// same key. It reports false unless every element of the list has a key, and no two elements of one document have
+// the same key.
 func (d *differ) matchByKey(l, part *list, mergeKey string) (from []int, found bool) {
 	keys := []string{mergeKey, "name"}
 	if d.untyped {
@@ -97,7 +98,7 @@ func untangle(l *list, from []int) {
 	}
 }
 
-// untangleGroup does this for one group of elements that the Go type cannot tell apart.
+// untangleGroup does the work of untangle for one group of elements that the Go type cannot tell apart.
 func untangleGroup(l *list, from, group []int) {
 	values := newNumbering(len(group))
 	places := map[int][]int{} // by value: the indices of its elements
@@ -118,7 +119,7 @@ func untangleGroup(l *list, from, group []int) {
 	}
 }
 
-// matchEqual matches equal elements: first as many as keep their order, then those that moved.
+// matchEqual matches equal elements: first a longest common subsequence, then the elements that moved.
 func matchEqual(l *list) []int {
 	from := slices.Repeat([]int{none}, len(l.a))
 	x, y := numberElements(l)
@@ -142,8 +143,8 @@ func numberElements(l *list) (x, y []int) {
 	return x, y
 }
 
-// matchMoved matches each remaining new element with an equal old one: the first after the match of the
-// new element before it, or else the first of all.
+// matchMoved matches each remaining new element with an equal old element that is still free. It takes the first one
+// after the old element that was matched last, or else the first one in the list.
 func matchMoved(x, y, from []int) {
 	taken := make([]bool, len(x))
 	for _, i := range from {
@@ -206,15 +207,15 @@ func (f *freePlaces) free(k int) int {
 	return first
 }
 
-// These bound approximately how many pairs of elements matchEdited compares, and how many of their
+// These constants bound, approximately, how many pairs of elements matchEdited compares, and how many of their
 // members.
 const (
 	comparisons       = 1 << 16
 	memberComparisons = 1 << 20
 )
 
-// matchEdited matches objects that were edited: a new and a removed object that share at least half of
-// their members. Pairs that share most come first, and among these the pairs in the same gap.
+// matchEdited matches objects that were edited. It pairs a new with a removed object if they share at least half of
+// their members. It prefers pairs that share more members, and then pairs in the same gap (see gaps).
 func (d *differ) matchEdited(l *list, from []int) {
 	gone, fresh := d.unmatched(l, from)
 	gapOld, gapNew := gaps(len(l.b), from)
@@ -293,8 +294,8 @@ func shared(x, y *node) int {
 	return n
 }
 
-// gaps returns, for each of the n old elements and for each new element, how many elements that keep
-// their order are at or before its index.
+// gaps returns the number of the gap of each of the n old elements and of each new element. The elements that keep
+// their order separate the gaps, so an element's gap is the number of them at or before its index.
 func gaps(n int, from []int) (before, after []int) {
 	before, after = make([]int, n), make([]int, len(from))
 	count := 0

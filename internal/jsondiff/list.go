@@ -61,8 +61,9 @@ func (d *differ) list(at string, before, after, raw *node, s shape) {
 	}
 }
 
-// checkAlike fails if the handler removed one of several elements that are equal to the Go type but differ in the
-// document, because it cannot know which one. from has the matches of the differing part.
+// checkAlike fails if the handler removed one of several elements that the Go type cannot tell apart but that differ
+// in the document, because it is then unknown which one to remove. from has, for each new element of part, the index
+// of its old element.
 func (d *differ) checkAlike(l, part *list, from []int) {
 	gone := slices.Repeat([]bool{true}, len(part.b))
 	for _, i := range from {
@@ -100,8 +101,8 @@ func (d *differ) checkAlike(l, part *list, from []int) {
 }
 
 // reorder writes the operations that bring a list of n elements into the new order, in which element j is
-// old element from[j]. Elements that keep their relative order stay. Each other element is put right behind
-// its predecessor, which has its final place by then.
+// old element from[j]. Elements that keep their relative order stay. Each other element is put directly after
+// its predecessor, which is in its final place by then.
 func (d *differ) reorder(l *list, n int, from []int) {
 	kept := make([]bool, n)
 	for _, i := range from {

@@ -33,8 +33,8 @@ type Operation struct {
 // ErrDuplicateName is the cause of an [Error] about an object that holds one name twice.
 var ErrDuplicateName = errors.New("duplicate name")
 
-// ErrAlike is the cause of an [Error] about a list that lost one of several elements that are equal
-// to the Go type but differ in the document.
+// ErrAlike is the cause of an [Error] about a list that lost one of several elements that the Go type
+// cannot tell apart but that differ in the document.
 var ErrAlike = errors.New("elements differ only in fields that the Go type lacks, so it is unclear which of them to remove")
 
 // An Error says where a document could not be compared.

@@ -2,9 +2,9 @@
 
 package jsondiff
 
-// places tracks the index of every element while a list is brought into its new order from the front. The
-// finished elements are in order, each right behind its predecessor. Elements that have yet to move stand
-// between and behind them at their old places. The unfinished elements that stay come last.
+// places tracks the index of every element while reorder brings a list into its new order, from the front. Finished
+// elements are already in their new order. Elements that have yet to move are still between them or after them.
+// Unfinished elements that stay come after all finished elements.
 type places struct {
 	stays      []bool // by new index: the element never moves
 	from       []int
@@ -32,8 +32,8 @@ func newPlaces(n int, from []int) *places {
 	return p
 }
 
-// next returns the index for the next element: behind the finished elements and behind those yet to move
-// that stand before the last finished staying element.
+// next returns the index for the next element. It comes after the finished elements, and after the elements yet to
+// move that are before the last finished element that stays.
 func (p *places) next() int {
 	if p.passed == 0 {
 		return p.at

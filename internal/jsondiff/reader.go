@@ -43,8 +43,8 @@ func (r *reader) name(p *decode.Part) []byte {
 	return name
 }
 
-// isText steps over the next value if it is the string want. An empty string counts as
-// absent.
+// isText reports whether the next value is the string want, and if so steps over it. It returns false if want is
+// empty, because the field may be omitted then.
 func (r *reader) isText(want string) bool {
 	p := r.part()
 	if p.Kind != jsonraw.String || want == "" || string(r.textOf(p)) != want {

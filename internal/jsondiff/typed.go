@@ -23,11 +23,12 @@ import (
 // different element.
 //
 // Lists without keys, and types that encode themselves, go to a second comparison. It compares three
-// documents: the received one, and the encodings of the value before and after. The function Documents uses
-// it, too: there the received document is also the value before. Values become nodes (document.go), which are opened
-// level by level where they differ (tree.go). Lists are matched element by element (align.go,
-// lcs.go) and reordered by removals, moves and additions (list.go, places.go). Both comparisons take
-// near-linear time.
+// documents: the received one, and the encodings of the value before and after the changes. The function Documents
+// also uses this comparison. There, the received document is also the value before the changes.
+//
+// Values become nodes (document.go), which are opened level by level where they differ (tree.go). Lists are matched
+// element by element (align.go, lcs.go) and reordered by removals, moves and additions (list.go, places.go). Both
+// comparisons take near-linear time.
 
 var walkers = sync.Pool{New: func() any { return new(walker) }}
 

@@ -60,7 +60,7 @@ func (k listKey) of(v reflect.Value) string {
 	return k.written(k.field.Of(v))
 }
 
-// written encodes the key in a field.
+// written encodes the key from v, the value of the key's field. An omitted field means that there is no key.
 func (k listKey) written(v reflect.Value) string {
 	switch {
 	case k.field.Omitted(v):
@@ -95,7 +95,7 @@ func (r *reader) keyPart(k listKey, elem int) (key *decode.Part) {
 	return key
 }
 
-// keyAt returns the key of a document's element.
+// keyAt returns the key of the document's element whose part is at index elem.
 func (r *reader) keyAt(k listKey, elem int) string {
 	p := r.keyPart(k, elem)
 	switch {

@@ -71,7 +71,7 @@ func (w *walker) resize(v reflect.Value, n, ops int) error {
 }
 
 // lockstep compares the elements index by index. It returns the number of elements in the document. It
-// returns false as soon as the elements at one index turn out to be different ones.
+// stops and returns false at the first index where the keys show that the elements are not the same element.
 func (w *walker) lockstep(end int, v reflect.Value, s *shapes.Shape) (n int, inStep bool, err error) {
 	depth, level := len(w.path), len(w.assumed)-1
 	for w.next++; w.next < end; n++ {

@@ -10,7 +10,7 @@ import (
 	shapes "github.com/admitkit/admitkit/internal/shape"
 )
 
-// isZeroText reports whether a document's value decodes to one that omitempty omits, and whether its text
+// isZeroText reports whether a document's value decodes to a Go value that omitempty omits, and whether the text
 // alone decides that.
 func isZeroText(raw []byte, kind shapes.Kind) (zero, certain bool) {
 	switch {
