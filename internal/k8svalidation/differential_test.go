@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// limits are rejections by the API server that this package leaves out on purpose.
+// limits are the rejections of the API server that this package deliberately does not reproduce.
 var limits = []struct{ why, reason string }{
 	{"an admission plugin sets the service account", `serviceAccountToken: Forbidden: must not be specified when serviceAccountName`},
 	{"needs a parser of schedules", `^spec\.schedule: Invalid`},
@@ -48,7 +48,7 @@ func (n *count) compare(t *testing.T, name string, obj, stored runtime.Object, e
 	case refusal != nil:
 		n.refused++
 		if !apierrors.IsInvalid(refusal) || names(refusal, "spec.selector") {
-			return // the API server names no fields; or not all fields, because it skips the template after such a selector error
+			return // other errors name no field, and after an error in the selector the API server skips the template
 		}
 		for _, e := range errs {
 			if !names(refusal, e.Field) && !renamed.MatchString(e.Field) {

@@ -164,7 +164,8 @@ func oddNumber(r *rand.Rand) float64 {
 	return numbers[r.IntN(len(numbers))]
 }
 
-// generated returns a random object: a full one with some parts removed and others changed.
+// generated returns a copy of a random object of from, with some fields removed and others changed. It also returns
+// a description of each change.
 func generated(seed uint64, from []tree) (tree, []string) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	object := from[0]

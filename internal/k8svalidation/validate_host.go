@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// checkHost checks the settings that a Pod shares with its host.
+// checkHost checks the settings of a Pod that concern its host.
 func (p *podCheck) checkHost() {
 	spec := p.spec
 	p.hostnameOverride()
@@ -93,7 +93,7 @@ func (p *podCheck) sysctls(at *field.Path, list []corev1.Sysctl) {
 			p.duplicate(name, s.Name)
 		}
 		switch ns := sysctlNamespace(s.Name); {
-		case p.isUpdate: // an older Pod may have it
+		case p.isUpdate: // an older Pod may have such a sysctl
 		case ns == "net" && p.spec.HostNetwork:
 			p.invalid(name, s.Name, "may not be specified when 'hostNetwork' is true")
 		case ns == "ipc" && p.spec.HostIPC:

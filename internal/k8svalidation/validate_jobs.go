@@ -91,7 +91,7 @@ func checkCronJob(c *checker, o *batchv1.CronJob) {
 
 // checkNewCronJob checks rules that apply only to new CronJobs.
 func checkNewCronJob(c *checker, o *batchv1.CronJob) {
-	const mostName = 52 // eleven letters are added for each Job
+	const mostName = 52 // the controller appends eleven characters to the name of each Job
 	if len(o.Name) > mostName {
 		c.invalid(metadataPath.Child("name"), o.Name, "must be no more than 52 characters")
 	}

@@ -12,7 +12,7 @@ const (
 	notOnLinux   = "windows options cannot be set for a linux pod"
 )
 
-// checkOS rejects settings that the operating system of the Pod lacks.
+// checkOS rejects settings that the operating system of the Pod does not support.
 func (p *podCheck) checkOS() {
 	p.hostProcess()
 	os := p.spec.OS

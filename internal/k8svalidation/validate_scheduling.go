@@ -139,7 +139,7 @@ func (p *podCheck) nodeValues(at *field.Path, term *corev1.NodeSelectorTerm) {
 	}
 }
 
-// nodeTerm checks a term without its values, because a preference may have any.
+// nodeTerm checks a term. It does not check the syntax of values, because those of a preference may be arbitrary.
 func (p *podCheck) nodeTerm(at *field.Path, term *corev1.NodeSelectorTerm) {
 	for i, r := range term.MatchExpressions {
 		at := at.Child("matchExpressions").Index(i)

@@ -154,7 +154,7 @@ func (p *volumeCheck) hostPath(at *field.Path, h *corev1.HostPathVolumeSource) {
 		corev1.HostPathFileOrCreate, corev1.HostPathFile, corev1.HostPathSocket, corev1.HostPathCharDev, corev1.HostPathBlockDev)
 }
 
-// claimRef rejects the name of a claim that the Pod creates for another of its volumes.
+// claimRef checks the name of a claim. It rejects a claim that belongs to an ephemeral volume of the same Pod.
 func (p *volumeCheck) claimRef(at *field.Path, name string) {
 	p.present(at, "persistentVolumeClaim", "claimName", name)
 	if p.podName == "" {

@@ -46,7 +46,7 @@ func checkDeployment(c *checker, o *appsv1.Deployment) {
 	}
 }
 
-// checkShare checks a number of pods or a percentage.
+// checkShare checks a number of pods or a percentage. With part, it rejects percentages above 100%.
 func checkShare(c *checker, at *field.Path, child string, v *intstr.IntOrString, part bool) {
 	switch {
 	case v == nil:

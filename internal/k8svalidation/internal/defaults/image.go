@@ -11,7 +11,7 @@ import (
 )
 
 // pullPolicy returns the default policy for an image: Always for the tag latest or no tag. An
-// invalid name counts as one with a tag.
+// invalid name counts as a name with another tag.
 func pullPolicy(image string) corev1.PullPolicy {
 	name, _, digest := strings.Cut(image, "@")
 	tag := name[strings.LastIndexByte(name, '/')+1:]

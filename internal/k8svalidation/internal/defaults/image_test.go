@@ -18,7 +18,7 @@ func TestPullPolicy(t *testing.T) {
 		},
 		corev1.PullIfNotPresent: {
 			"web:v1", "web" + digest, "web:v1" + digest, "host:5000/web:v1", "web:LATEST", "",
-			// These are not image names, so they have no tag.
+			// These names are invalid, so they do not get the default tag latest.
 			"Web", "web:", "/web", "web/", "a//b", "we b", "a___b", ".a", "web:latest@sha256:00", "host:x/web", strings.Repeat("a0", 32),
 			strings.Repeat("a", 256), "localhost/Web", "-a/b.c/web",
 		},
