@@ -36,7 +36,7 @@ func (v *Version) Validate(ctx context.Context, u *unstructured.Unstructured) fi
 	return append(errs, v.validateRules(ctx, errs, u, nil)...)
 }
 
-// ValidateUpdate returns the errors for which the API server rejects the update of an old object.
+// ValidateUpdate returns the errors for which the API server rejects an update of old to u.
 func (v *Version) ValidateUpdate(ctx context.Context, u, old *unstructured.Unstructured, subresource string) field.ErrorList {
 	both := common.NewCorrelatedObject(u.Object, old.Object, &model.Structural{Structural: v.schema})
 	errs := ValidateType(u, v.Kind)
@@ -47,7 +47,7 @@ func (v *Version) ValidateUpdate(ctx context.Context, u, old *unstructured.Unstr
 	if subresource != "status" {
 		errs = append(errs, v.validateEmbedded(ctx, u)...)
 	}
-	// An error that the old object already had is accepted.
+	// As in the API server, errors in lists count only if the old object had none.
 	if len(listtype.ValidateListSetsAndMaps(nil, v.schema, old.Object)) == 0 {
 		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, v.schema, u.Object)...)
 	}

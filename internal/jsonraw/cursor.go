@@ -12,7 +12,7 @@ import (
 	"fmt"
 )
 
-// MaxDepth is how deep arrays and objects may nest, as in sigs.k8s.io/json.
+// MaxDepth is the maximum nesting of arrays and objects, as in sigs.k8s.io/json.
 const MaxDepth = 10_000
 
 // A Kind is the type of a JSON value.
@@ -29,7 +29,7 @@ const (
 	Object
 )
 
-// String returns JSON's name of the kind.
+// String returns the name of the kind in JSON, such as "object" or "boolean".
 func (k Kind) String() string {
 	return [...]string{"invalid", "null", "boolean", "number", "string", "array", "object"}[k]
 }

@@ -17,7 +17,8 @@ const mostOpen = 64
 // skipValue skips a value that nests at most levels deep.
 func (w *window) skipValue(data []byte, i, levels int) int {
 	levels = min(levels, mostOpen)
-	// open counts the open arrays and objects. inObject has a bit for each, set for an object, the innermost lowest.
+	// open counts the open arrays and objects. inObject has a bit for each, set for an object. The lowest bit is that
+	// of the innermost one.
 	open, inObject := 0, uint64(0)
 	for i < len(data) {
 		switch data[i] {

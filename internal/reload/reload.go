@@ -117,12 +117,12 @@ func (f *Files[T]) Run(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// Load reads the files at once, without a pause, for the first value. It returns the same as Err
-// afterwards.
+// Load reads the files at once, without a pause. Call it to get the first value. It returns the error that Err
+// returns afterwards.
 func (f *Files[T]) Load() error { return f.load(context.Background(), 0) }
 
-// Reload reads the files again. Changed files must stay the same for a pause, and there are at most
-// three pauses. If ctx ends meanwhile, nothing changes.
+// Reload reads the files again. It uses changed files only after they have stayed the same for [Options.Pause], and
+// fails after three pauses. If ctx ends first, nothing changes.
 func (f *Files[T]) Reload(ctx context.Context) error { return f.load(ctx, f.opts.Pause) }
 
 func (f *Files[T]) load(ctx context.Context, pause time.Duration) error {

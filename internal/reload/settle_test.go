@@ -51,7 +51,7 @@ func TestHalfWrittenFileIsNotLoaded(t *testing.T) {
 	}
 }
 
-// The caller waits for the first load, so that load does not pause.
+// A program waits for its first Load, so Load must not pause.
 func TestFirstLoadTakesNoPause(t *testing.T) {
 	for _, why := range []string{"good", "bad", "missing"} {
 		synctest.Test(t, func(t *testing.T) {

@@ -77,7 +77,7 @@ func (e *Elements) takeScratch() {
 	}
 }
 
-// Done completes the list, which is then not nil and has exactly the length that it needs.
+// Done completes the list. The list is then not nil and has exactly the elements that Next added.
 func (e *Elements) Done() {
 	switch {
 	case e.n == 0:

@@ -117,8 +117,8 @@ func (s *Shape) Next(c *jsonraw.Cursor, next int) (place int, more bool, err err
 	return s.names.Next(c, next)
 }
 
-// fill finds the fields of a struct. It makes the shape Opaque if the rules for the fields' names are not
-// simple.
+// fill finds the fields of a struct. It makes the shape Opaque if a field needs one of the unusual rules of
+// encoding/json.
 func (c compiler) fill(s *Shape) {
 	f := fieldFinder{compiler: c, depth: map[string]int{}, simple: true}
 	f.add(s.Type, nil)

@@ -55,7 +55,8 @@ func ShellQuote(word string) string {
 const plainInShell = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,@%+"
 
 // Wrap breaks text into lines of at most width characters, each ended by a newline. The first line starts with lead,
-// and the others are indented as far as lead is wide. Lead may have colours. A longer word has a line of its own.
+// and the others are indented as far as lead is wide. Lead may have colours. A word that is too long for a line gets
+// one of its own.
 // Wrap writes lead even if text is empty.
 func Wrap(lead, text string, width int) string {
 	indent := utf8.RuneCountInString(colours.ReplaceAllString(lead, ""))

@@ -17,7 +17,7 @@ import (
 // An ObjectReader reads the new object while [Decode] reads the review around it.
 type ObjectReader interface {
 	// ReadObject reads the object that begins at an offset of body, inside two JSON objects, and returns the
-	// offset of its end. It is not called for null. If body has two members with the name, it is called
+	// offset of its end. It is not called for null. If the request has two members called object, it is called
 	// twice, and the last object counts. The kind may follow later in the body, so an object that does not
 	// fit the reader's type is not an error here. An object that is not JSON is an error and ends the pass.
 	ReadObject(body []byte, offset int) (end int, err error)
