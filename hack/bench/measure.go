@@ -20,10 +20,11 @@ type Figure struct {
 	BodyBytes                   int
 	WallNS, CPUNS               float64
 	Bytes, Allocs               float64
-	// Ratio is the ratio to controller-runtime: the median over all rounds, and its quartiles.
+	// Ratio is the time of controller-runtime divided by the time of the subject: the median over all rounds, and
+	// the quartiles. RatioCPU is the median ratio of the CPU times.
 	Ratio, RatioLow, RatioHigh float64
 	RatioCPU                   float64
-	// Net is the ratio after the cost of the benchmark itself was subtracted from both.
+	// Net is the ratio after the cost of the benchmark itself was subtracted from both times.
 	Net float64
 }
 

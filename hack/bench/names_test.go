@@ -77,7 +77,8 @@ func TestLegendExplainsOnlyThePrintedTables(t *testing.T) {
 	}
 }
 
-// TestGobenchChecksOldFirst uses a benchmark that does not exist, so that nothing is measured.
+// TestGobenchChecksOldFirst checks that `make gobench` rejects an unusable OLD before it measures. The benchmark that
+// it selects does not exist, so even a failing test measures nothing.
 func TestGobenchChecksOldFirst(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {

@@ -2,7 +2,7 @@
 
 package document
 
-// A Size is a document size, measured as the AdmissionReview that creates a Pod.
+// A Size is a document size. Its name is the size of the AdmissionReview that creates a Pod of this Size.
 type Size struct {
 	Name            string
 	containers, env int  // of the Pod

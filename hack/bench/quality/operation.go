@@ -29,7 +29,7 @@ func (op *operation) apply(tree *any) []place {
 	return touched
 }
 
-// edited returns v after the operation at a path in it, and the touched places. p is the place of v.
+// edited applies an operation to a path in v, and returns the new v and the touched places. p is the place of v.
 func edited(v any, path []string, p place, op string, put element) (any, []place) {
 	if len(path) == 0 {
 		return put.value, differing(flat(v, p), flat(put.value, p))

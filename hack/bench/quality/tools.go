@@ -104,7 +104,7 @@ func marshalled(raw []byte, do func(*corev1.Pod)) (before, after []byte, err err
 	return before, after, err
 }
 
-// compared returns the patch of jsondiff.
+// compared returns the patch of wI2L/jsondiff.
 func compared(before, after []byte) ([]byte, error) {
 	p, err := jsondiff.CompareJSON(before, after, jsondiff.LCS())
 	if err != nil || len(p) == 0 {

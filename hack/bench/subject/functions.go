@@ -19,7 +19,7 @@ import (
 type functions[T any] struct {
 	validate       func(*T) error
 	inject         func(*T) error // adds an element to a list, and an annotation
-	prepend        func(*T) error // the same, but at the front of the list
+	prepend        func(*T) error // adds the element at the front of the list, and the annotation
 	validateUpdate func(old, object *T) error
 }
 

@@ -34,7 +34,7 @@ const (
 // A Subject is one handler and the review that it receives.
 type Subject struct {
 	Candidate string
-	Shape     string // empty for the floor
+	Shape     string // empty for the floor and the harness
 	Handler   http.Handler
 	Body      []byte
 	object    []byte // the object in Body
@@ -49,7 +49,7 @@ func (s *Subject) Name() string {
 	return s.Candidate + " " + s.Shape
 }
 
-// A Row is one task of handlers, implemented by several subjects.
+// A Row is one task for a handler, and the subjects that perform it.
 type Row struct {
 	Name, Size string
 	Subjects   []*Subject
