@@ -21,7 +21,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// classControllers are those that set fields of a Pod by the class that it names.
+// classControllers returns the controllers that set fields of a Pod according to the class that it names.
 func classControllers() []*controller {
 	return []*controller{{
 		name: originalruntime.PluginName, register: originalruntime.Register, clusters: [][]runtime.Object{runtimeClasses()},
@@ -39,7 +39,7 @@ func classControllers() []*controller {
 	}}
 }
 
-// emptyOverhead declares that a Pod with an overhead of no resources is admitted.
+// emptyOverhead declares that the hook admits a Pod whose overhead is an empty map.
 func emptyOverhead() *difference {
 	return &difference{
 		name:   "empty overhead",

@@ -21,10 +21,11 @@ import (
 	"github.com/admitkit/admitkit/pkg/reads"
 )
 
-// notCached is the name of objects that the informers do not have yet. Objects with the name gone do not exist.
+// notCached is the name of objects that exist but are not in the caches of the informers. Objects with the name gone
+// do not exist at all.
 const notCached = "new"
 
-// A cluster has what the originals and the hooks read. It initializes the originals.
+// A cluster has the objects that the originals and the hooks read. It is the initializer of the originals.
 type cluster struct {
 	client  kubernetes.Interface
 	factory informers.SharedInformerFactory
@@ -41,7 +42,7 @@ func newCluster(t *testing.T, namespaces []*corev1.Namespace, objects []runtime.
 	return cluster{client, informers.NewSharedInformerFactory(client, 0)}
 }
 
-// sync fills the caches of the informers, but for the objects that are not cached.
+// sync fills the caches of the informers, except for the objects with the name notCached.
 func (c cluster) sync(t *testing.T) {
 	t.Helper()
 	c.factory.Start(t.Context().Done())

@@ -28,13 +28,15 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A controller is an admission controller of Kubernetes and the hooks that are equal to it.
+// A controller is an admission controller of Kubernetes, the original, and the hooks that reimplement it.
 type controller struct {
 	name     string // of the original
 	register func(*admission.Plugins)
-	// configurations are files for both; an empty one means no file. Requests are spread over them.
+	// configurations are the contents of configuration files for the original and the hooks. An empty one means no
+	// file. Requests are spread over the configurations.
 	configurations []string
-	// clusters have the objects, beside Namespaces, that the controller reads. Requests are spread over them, too.
+	// clusters lists, for each simulated cluster, the objects besides Namespaces that the controller reads. Requests
+	// are spread over the clusters, too.
 	clusters    [][]runtime.Object
 	hooks       func(t *testing.T, in cluster, file string) []*webhook.Hook
 	edges       func(g *generator) []*request
@@ -46,7 +48,7 @@ func controllers() []*controller {
 	return slices.Concat(podControllers(), storageControllers(), networkControllers(), classControllers())
 }
 
-// podControllers are those that decide by the Pod, its Namespace and a configuration.
+// podControllers returns the controllers whose decision depends on the Pod, its Namespace and a configuration.
 func podControllers() []*controller {
 	list := []*controller{{
 		name: originalalways.PluginName, register: originalalways.Register,
@@ -111,7 +113,7 @@ whitelist:
 `
 )
 
-// load reads a configuration file. No file is the zero configuration.
+// load reads a configuration file. Without a file, it returns the zero configuration.
 func load[T any](t *testing.T, file string, read func(string) (T, error)) (config T) {
 	t.Helper()
 	if file == "" {

@@ -33,15 +33,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A difference between a hook and its original that is meant to be there.
+// A difference is an intended difference between the results of the hooks and of their original.
 type difference struct {
 	name, reason string
-	// is reports whether the two results differ in this, and in nothing else.
+	// is reports whether this difference alone explains why the two results differ.
 	is   func(original, ours result) bool
 	used int
 }
 
-// deniedWith403 declares that a denial for which the original has no status gets one.
+// deniedWith403 declares that the hook denies with 403 if the original returns an error without a status.
 func deniedWith403() *difference {
 	return &difference{
 		name:   "code of a denial",
@@ -54,7 +54,7 @@ func deniedWith403() *difference {
 	}
 }
 
-// failsInItsWords declares that the message and the reason of a failure differ. The code does not.
+// failsInItsWords declares that the message and the reason of a failure may differ, but not its code.
 func failsInItsWords() *difference {
 	return &difference{
 		name:   "text of a failure",
@@ -96,7 +96,7 @@ func (r result) equal(other result) bool {
 // A tally counts the comparisons of one admission controller.
 type tally struct {
 	requests     int
-	total, equal int // results: a request has one for each part of the original
+	total, equal int // results: a request has one for the mutating and one for the validating part
 	unequal      int // results with a difference that is not declared
 	// results of the original
 	changed, denied, failed int
@@ -141,7 +141,8 @@ func TestGallery(t *testing.T) {
 	}
 }
 
-// compare calls one part of the original and of the hooks. The name says which request it is.
+// compare calls the mutating or the validating part of the original and of the hooks, and compares the results. The
+// name identifies the request in messages.
 func compare(t *testing.T, c *controller, v *variant, r *request, mutating bool, name string, count *tally) {
 	t.Helper()
 	original, ok := v.original(t, r, mutating)

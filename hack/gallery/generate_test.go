@@ -64,7 +64,7 @@ func pick[T any](g *generator, of ...T) T { return of[g.IntN(len(of))] }
 
 func (g *generator) oneIn(n int) bool { return g.IntN(n) == 0 }
 
-// podEdges returns requests for every Namespace.
+// podEdges returns the edge cases: fixed variants of a Pod, each created and updated in every Namespace.
 func (g *generator) podEdges() (all []*request) {
 	changes := []func(*corev1.Pod){
 		func(*corev1.Pod) {},
@@ -88,12 +88,12 @@ func (g *generator) podEdges() (all []*request) {
 	return all
 }
 
-// onPods returns a request for a Pod. An object that is nil is one that the operation does not have.
+// onPods returns a request for a Pod. The argument pod or old is nil if the operation has no such object.
 func onPods(op admission.Operation, subresource string, pod, old *corev1.Pod) *request {
 	return on(op, corev1.SchemeGroupVersion.WithKind("Pod"), "pods", subresource, pod, old)
 }
 
-// on returns a request. An object that is nil is one that the operation does not have.
+// on returns a request. The argument object or old is nil if the operation has no such object.
 func on[T any, P interface {
 	*T
 	metav1.Object

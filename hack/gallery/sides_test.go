@@ -30,7 +30,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/webhooktest"
 )
 
-// A request as the API server would send it to a webhook: objects are defaulted, and nil if the operation has none.
+// A request is an admission request. An object is nil if the operation has none.
 type request struct {
 	operation       admission.Operation
 	kind            schema.GroupVersionKind
@@ -40,14 +40,14 @@ type request struct {
 	object, old     runtime.Object
 }
 
-// The verdicts. An error without a status, or with one of 500 or more, is a failure.
+// The verdicts. An error without a status, or with a code of 500 or more, is a failure.
 const (
 	allowed = "allowed"
 	denied  = "denied"
 	failed  = "failed"
 )
 
-// A result of the original or of a hook.
+// A result is what the original or the hooks decide about a request.
 type result struct {
 	verdict string
 	code    int32
@@ -75,7 +75,8 @@ func convert(t *testing.T, object runtime.Object, to schema.GroupVersion) runtim
 	return converted
 }
 
-// encoded returns the request with the defaults of the API server, and as it would encode it after conversion.
+// encoded returns the request with its objects as the API server sends them: with defaults, and converted to the
+// internal version and back.
 func (r *request) encoded(t *testing.T) *request {
 	t.Helper()
 	complete := func(object runtime.Object) runtime.Object {
@@ -103,7 +104,7 @@ type variant struct {
 	hooks  []*webhook.Hook
 }
 
-// original calls the original. It returns false if it does not have this part.
+// original calls the mutating or the validating part of the original. It returns false if the original lacks the part.
 func (v *variant) original(t *testing.T, r *request, mutating bool) (result, bool) {
 	t.Helper()
 	attributes := r.attributes(t)
@@ -126,7 +127,8 @@ func (v *variant) original(t *testing.T, r *request, mutating bool) (result, boo
 	return result{verdict: allowed, object: convert(t, attributes.GetObject(), r.kind.GroupVersion())}, true
 }
 
-// statusOf returns the status that the API server answers for an error (responsewriters.ErrorToAPIStatus).
+// statusOf returns the status with which the API server answers if an admission controller returns the error
+// (responsewriters.ErrorToAPIStatus).
 func statusOf(err error) metav1.Status {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
@@ -143,7 +145,7 @@ func resultOf(status metav1.Status) result {
 	return result{verdict: verdict, code: status.Code, reason: status.Reason, message: status.Message}
 }
 
-// ours calls the hooks whose rules match.
+// ours calls the mutating or the validating hooks whose rules match, until one does not allow the request.
 func (v *variant) ours(t *testing.T, r *request, mutating bool) result {
 	t.Helper()
 	object := r.object
@@ -160,7 +162,7 @@ func (v *variant) ours(t *testing.T, r *request, mutating bool) result {
 	return result{verdict: allowed, object: object}
 }
 
-// matches reports whether the API server calls the hook for the request, apart from its selectors.
+// matches reports whether a rule of the hook matches the request. It ignores the selectors of the hook.
 func matches(t *testing.T, hook *webhook.Hook, r *request) bool {
 	t.Helper()
 	mutating, validating, err := webhook.Configurations(webhook.ConfigurationOptions{Name: "gallery", URL: "https://127.0.0.1"}, hook)
@@ -215,7 +217,7 @@ func call(t *testing.T, hook http.Handler, r *request) result {
 	return result{verdict: allowed, object: patched(t, r, req.Object.Raw, answer.Response.Patch)}
 }
 
-// patched returns the object of the request after the patch.
+// patched applies the patch to raw, the encoded object of the request, and returns the patched object.
 func patched(t *testing.T, r *request, raw, patch []byte) runtime.Object {
 	t.Helper()
 	if len(patch) == 0 {

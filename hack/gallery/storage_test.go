@@ -95,7 +95,7 @@ func (g *generator) claim(class *string, phase corev1.PersistentVolumeClaimPhase
 	return claim
 }
 
-// randomClaim returns a claim of one of the classes, at times by the annotation that was common before the field.
+// randomClaim returns a claim that may name a class, sometimes in the annotation that storageClassName replaced.
 func (g *generator) randomClaim() *corev1.PersistentVolumeClaim {
 	class := func() *string {
 		return pick(g, nil, nil, ptr.To(""), ptr.To("slow"), ptr.To("fast"), ptr.To("fast"), ptr.To("gone"))
@@ -114,7 +114,7 @@ func (g *generator) finalizers(own string) []string {
 	return pick(g, nil, nil, []string{own}, []string{"example.com/a"}, []string{"example.com/a", own})
 }
 
-// rename gives some objects a generateName, and others no name.
+// rename sometimes replaces the name of the object with a generateName, and sometimes removes it.
 func (g *generator) rename(object metav1.Object) {
 	switch g.IntN(6) {
 	case 0:
