@@ -145,7 +145,7 @@ var once struct {
 	err error
 }
 
-// broken returns the report for webhooks that break laws. All tests share it.
+// broken returns the report on webhooks that fail laws. All tests share it.
 func broken(t *testing.T) page.Page {
 	t.Helper()
 	once.Do(func() { once.Page, once.err = judge(t.Context()) })
@@ -307,7 +307,7 @@ func TestBeforeAndAfterAreSideBySideOnWideScreens(t *testing.T) {
 		if !beside {
 			continue
 		}
-		// Corresponding lines have the same height.
+		// Corresponding lines of both sides are at the same height.
 		if n := ask[int](b, `[...document.querySelectorAll(".diff")].filter(d => {
 			const [a, b] = [...d.querySelectorAll("pre")].map(p => [...p.querySelectorAll(".line")].map(l => Math.round(l.getBoundingClientRect().top)));
 			return a.join() !== b.join() }).length`); n != 0 {

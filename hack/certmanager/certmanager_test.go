@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// With the manifests alone, the renewal of a certificate fails no call.
+// With the manifests alone, no call fails when a certificate is renewed.
 func TestRenewalFailsNoCall(t *testing.T) {
 	s := newService(t)
 	s.forwardTo(s.program(t))
@@ -45,8 +45,8 @@ func renew(t *testing.T, certificate string) {
 	}
 }
 
-// Without a separate CA, a renewal fails calls if cainjector replaces the caBundle, as it did before version
-// 1.19. The guide gives this as the reason for the CA. The test also shows that these tests can fail.
+// Without a separate CA, calls fail during a renewal if cainjector replaces the caBundle, as it did before version
+// 1.19. The guide gives this as the reason for the CA. The test also shows that the tests of this package can fail.
 func TestRenewalWithoutCAFailsCalls(t *testing.T) {
 	for merging, fails := range map[string]bool{"CAInjectorMerging=true": false, "CAInjectorMerging=false": true} {
 		t.Run(merging, func(t *testing.T) {

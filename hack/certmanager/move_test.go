@@ -15,8 +15,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// The steps of the guide from cert-manager to self-managed certificates fail no call, although cainjector
-// still runs.
+// No call fails during the guide's move from cert-manager to self-managed certificates, although cainjector still
+// runs.
 func TestMoveFromCertManagerFailsNoCall(t *testing.T) {
 	s := newService(t)
 	s.forwardTo(s.program(t))
@@ -30,8 +30,8 @@ func TestMoveFromCertManagerFailsNoCall(t *testing.T) {
 	w.failedNone(t)
 }
 
-// The steps from self-managed certificates to cert-manager fail no call, with a cainjector that merges its CA
-// into the caBundle.
+// No call fails during the move from self-managed certificates to cert-manager, if cainjector merges its CA into the
+// caBundle.
 func TestMoveToCertManagerFailsNoCall(t *testing.T) {
 	s := newService(t)
 	kubectl(t, "annotate", "validatingwebhookconfiguration/"+name, "cert-manager.io/inject-ca-from-")
@@ -41,7 +41,7 @@ func TestMoveToCertManagerFailsNoCall(t *testing.T) {
 	w := s.watch(t)
 	kubectl(t, "annotate", "validatingwebhookconfiguration/"+name, "cert-manager.io/inject-ca-from=deny-policy/deny-policy")
 	awaitBundle(t, 2)
-	w.some(t) // until every witness has seen the change
+	w.some(t) // until the witness has used the new caBundle
 	s.forwardTo(s.program(t))
 	w.some(t)
 	w.failedNone(t)

@@ -22,7 +22,7 @@ import (
 type demo struct {
 	*screen
 	cluster *testcluster.Cluster
-	ledger  string // path of the file
+	ledger  string // path of the ledger file
 	stops   []func() error
 }
 

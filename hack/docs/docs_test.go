@@ -83,7 +83,7 @@ func TestIndexLinksEveryPage(t *testing.T) {
 	}
 }
 
-// packageName matches a folder of packages in the map of the architecture.
+// packageName matches the path of a package folder in docs/architecture.md.
 var packageName = regexp.MustCompile("`((?:pkg|internal|test|hack|examples|cmd)/[a-z0-9/]+)`")
 
 // TestArchitectureNamesPackages requires that docs/architecture.md names each public package, and no
@@ -120,7 +120,7 @@ func TestMakeTargetsExist(t *testing.T) {
 		switch path {
 		case filepath.Join(root, "docs", "projects.md"), filepath.Join(root, "docs", "manifests.md"), filepath.Join(root, "docs", "reading.md"):
 			targets = scaffolded // these pages are about a generated project
-		case filepath.Join(root, "docs", tutorial), filepath.Join(root, "README.md"): // these use both
+		case filepath.Join(root, "docs", tutorial), filepath.Join(root, "README.md"): // these pages use both Makefiles
 			targets = maps.Clone(own)
 			maps.Copy(targets, scaffolded)
 		}

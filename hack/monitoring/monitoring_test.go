@@ -290,7 +290,7 @@ func TestRulesUseExistingMetrics(t *testing.T) {
 	}
 }
 
-// forAlerts are metrics that need no panel.
+// forAlerts are metrics that only alerts use, so they need no panel.
 var forAlerts = []string{"admitkit_certificate_not_before_timestamp_seconds", "admitkit_certificate_clock_ahead_seconds"}
 
 func TestDashboardShowsEveryMetric(t *testing.T) {
