@@ -77,7 +77,7 @@ func TestLegendExplainsOnlyThePrintedTables(t *testing.T) {
 	}
 }
 
-// TestGobenchChecksOldFirst checks that `make gobench` rejects an unusable OLD before it measures. The benchmark that
+// TestGobenchChecksOldFirst checks that `make gobench` rejects an unusable file OLD before it measures. The benchmark that
 // it selects does not exist, so even a failing test measures nothing.
 func TestGobenchChecksOldFirst(t *testing.T) {
 	root, err := filepath.Abs("../..")

@@ -18,8 +18,8 @@ import (
 //
 //	<!-- transcript cmd/admitkit/testdata/lint.txtar want -->
 //
-// The txtar script must run the command. The file that the mark names, here want, must have the output. A line "..."
-// stands for any number of lines.
+// The txtar script must run the command. The second name in the mark, here want, is the file in the script that must
+// have the output. A line "..." stands for any number of lines.
 var transcript = regexp.MustCompile("(?m)^<!-- transcript (\\S+) (\\S+) -->\n```(?:console|text)\n\\$ (.*)\n((?:.*\n)*?)```$")
 
 // excerpt matches a mark and a block with lines that the script must have in this order:

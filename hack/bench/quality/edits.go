@@ -201,10 +201,10 @@ func change(object map[string]any, list string, by func([]any) []any) {
 	object[list] = by(object[list].([]any))
 }
 
-// without removes the text from, the next text to, and everything between them.
+// without removes the first occurrence of from, the next occurrence of to, and everything between them.
 func without(doc, from, to string) string { return replaced(doc, from, to, "") }
 
-// replaced replaces the text from, the next text to, and everything between them.
+// replaced puts text in place of the first occurrence of from, the next occurrence of to, and everything between them.
 func replaced(doc, from, to, text string) string {
 	head, rest, _ := strings.Cut(doc, from)
 	_, tail, _ := strings.Cut(rest, to)
