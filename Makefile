@@ -168,8 +168,8 @@ certmanager: ## Renew, replace and move certificates with cert-manager itself, u
 	@$(with_apiserver) && export KUBEBUILDER_ASSETS && cd hack/certmanager && $(GO) test -count=1 -timeout 10m -v $(GOTESTFLAGS) . # cert-manager's own code may have races
 
 .PHONY: gallery
-gallery: ## Compare the gallery with Kubernetes' own admission controllers
-	cd hack/gallery && $(GO) vet ./... && $(GO) test -count=1 -timeout 30m -v $(GOTESTFLAGS) .
+gallery: ## Compare the gallery with Kubernetes' own admission controllers, in process and on real API servers
+	@$(with_apiserver) && export KUBEBUILDER_ASSETS && cd hack/gallery && $(GO) vet ./... && $(GO) test -count=1 -timeout 30m -v $(GOTESTFLAGS) .
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (30s)

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,8 +29,11 @@ type Cluster struct {
 }
 
 // Start starts an API server and waits until it is ready. The caller must call Stop.
-func Start(ctx context.Context) (*Cluster, error) {
-	server, err := apiserver.Start(ctx, nil)
+func Start(ctx context.Context) (*Cluster, error) { return StartWith(ctx, apiserver.Options{}) }
+
+// StartWith is Start with options for the API server.
+func StartWith(ctx context.Context, o apiserver.Options) (*Cluster, error) {
+	server, err := apiserver.Run(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -49,6 +53,9 @@ func (c *Cluster) prepare() (err error) {
 	}
 	return os.WriteFile(c.kubeconfig(), c.server.Kubeconfig, 0o600)
 }
+
+// Config returns a configuration for clients with all rights.
+func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.server.Config) }
 
 func (c *Cluster) kubeconfig() string { return filepath.Join(c.dir, "kubeconfig") }
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-logr/logr/funcr"
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
@@ -42,6 +42,7 @@ type controller struct {
 	edges       func(g *generator) []*request
 	generate    func(g *generator) *request
 	differences []*difference
+	onServer    []*difference // further differences between API servers
 }
 
 func controllers() []*controller {
@@ -151,13 +152,8 @@ func orOne[T any](list []T) []T {
 func (c *controller) variant(t *testing.T, in cluster, content string) *variant {
 	t.Helper()
 	var config io.Reader
-	file := ""
 	if content != "" {
 		config = strings.NewReader(content)
-		file = filepath.Join(t.TempDir(), "configuration.yaml")
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
 	}
 	plugins := admission.NewPlugins()
 	c.register(plugins)
@@ -165,9 +161,22 @@ func (c *controller) variant(t *testing.T, in cluster, content string) *variant 
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &variant{plugin: plugin}
-	for _, hook := range c.hooks(t, in, file) {
-		v.hooks = append(v.hooks, hook.WithLogger(funcr.New(func(_, _ string) {}, funcr.Options{})))
+	return &variant{plugin: plugin, hooks: c.hooksFor(t, in, content)}
+}
+
+// hooksFor returns the hooks with this content of their configuration file.
+func (c *controller) hooksFor(t *testing.T, in cluster, content string) []*webhook.Hook {
+	t.Helper()
+	file := ""
+	if content != "" {
+		file = filepath.Join(t.TempDir(), "configuration.yaml")
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	return v
+	hooks := c.hooks(t, in, file)
+	for i, hook := range hooks {
+		hooks[i] = hook.WithLogger(logr.Discard())
+	}
+	return hooks
 }

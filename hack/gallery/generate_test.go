@@ -205,7 +205,7 @@ func (g *generator) fill(spec *corev1.PodSpec) {
 	if g.oneIn(3) {
 		spec.NodeSelector = map[string]string{pick(g, "env", "disk", "gpu"): pick(g, "test", "prod", "ssd", "")}
 	}
-	if g.oneIn(3) {
+	if g.oneIn(2) {
 		spec.Affinity = g.affinity()
 	}
 	if g.oneIn(6) {
@@ -260,7 +260,7 @@ func (g *generator) toleration() corev1.Toleration {
 func (g *generator) affinity() *corev1.Affinity {
 	var terms []corev1.PodAffinityTerm
 	for range g.IntN(3) {
-		terms = append(terms, corev1.PodAffinityTerm{TopologyKey: pick(g, corev1.LabelHostname, corev1.LabelHostname, corev1.LabelTopologyZone, "")})
+		terms = append(terms, corev1.PodAffinityTerm{TopologyKey: pick(g, corev1.LabelHostname, corev1.LabelHostname, corev1.LabelTopologyZone, corev1.LabelTopologyZone, "")})
 	}
 	switch g.IntN(5) {
 	case 0:
