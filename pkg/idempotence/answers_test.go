@@ -19,7 +19,8 @@ import (
 
 var uidOf = regexp.MustCompile(`"uid":"([^"]*)"`)
 
-// answering returns a webhook that responds with the text answer, in which %s stands for the UID of the request.
+// answering returns a webhook that responds to each request with the text answer. It replaces %s in the text by the UID
+// of the request.
 func answering(version, answer string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body := make([]byte, r.ContentLength)
@@ -35,8 +36,8 @@ func TestReadsAnswersAsTheAPIServerDoes(t *testing.T) {
 	}
 	for _, in := range []struct {
 		reason, version, answer string
-		allowed                 int // number of objects; -1 means all
-		law                     Law // the law that fails
+		allowed                 int // number of objects that the webhook allows; -1 means all
+		law                     Law // the law that must fail; empty for none
 	}{
 		{"names are case-sensitive", "v1", `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"%s","Allowed":true}}`, 0, ""},
 		{"v1 needs a kind", "v1", `{"response":{"uid":"%s","allowed":true}}`, 0, L8},
@@ -79,7 +80,8 @@ func TestLeavesBehindAHandlerThatDoesNotAnswer(t *testing.T) {
 	})
 }
 
-// If only one object makes the webhook hang, the harness reports a failure for this object and continues the run.
+// TestHangForOneObjectIsAFailure lets the webhook hang in the first call only. The harness must report a failure and
+// continue the run.
 func TestHangForOneObjectIsAFailure(t *testing.T) {
 	c := broken(t, "P01")
 	c.Webhook.TimeoutSeconds = ptr.To[int32](1)

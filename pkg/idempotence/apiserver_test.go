@@ -23,7 +23,7 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// TestAPIServer runs all tests that need an API server, so that they share one.
+// TestAPIServer runs the tests of this package that need an API server. They share one server.
 func TestAPIServer(t *testing.T) {
 	server := apiservertest.Start(t, nil)
 	through := server.Config
@@ -115,7 +115,7 @@ func scheduleRegistration() admissionregistrationv1.MutatingWebhook {
 	}
 }
 
-// newScheduler returns a webhook that writes an invalid schedule.
+// newScheduler returns a webhook that sets the schedule of a CronJob to an invalid value.
 func newScheduler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review admissionv1.AdmissionReview

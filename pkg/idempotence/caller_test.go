@@ -16,7 +16,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// marking returns the registration and the handler of a webhook that passes all laws.
+// marking returns the registration and the handler of a webhook that annotates ConfigMaps. It passes all laws.
 func marking() (admissionregistrationv1.MutatingWebhook, http.Handler) {
 	w := editing("", "v1", "configmaps", onCreate, marked).webhooks[0]
 	return w.MutatingWebhook, w.NewHandler()
@@ -33,7 +33,8 @@ func refusing(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// A server that cannot be reached is an error of the run. It fails no law.
+// TestUnreachableServerIsAnError runs the harness on webhooks at unreachable or invalid URLs. Run must return an error
+// with the code of the cause.
 func TestUnreachableServerIsAnError(t *testing.T) {
 	registration, handler := marking()
 	secure, plain := httptest.NewTLSServer(handler), httptest.NewServer(handler)
@@ -71,7 +72,8 @@ func TestUnreachableServerIsAnError(t *testing.T) {
 	}
 }
 
-// If the server stops during a run, no law fails, and laws without enough cases are inconclusive.
+// TestServerThatStopsFailsNoLaw stops the server after five calls. Then no law must fail, and a law without enough
+// cases must be inconclusive.
 func TestServerThatStopsFailsNoLaw(t *testing.T) {
 	registration, handler := marking()
 	var calls atomic.Int64
@@ -93,14 +95,15 @@ func TestServerThatStopsFailsNoLaw(t *testing.T) {
 	}
 }
 
-// closing returns a client that opens a connection for each call.
+// closing returns a client that opens a new connection for each call.
 func closing(client *http.Client) *http.Client {
 	transport := client.Transport.(*http.Transport).Clone()
 	transport.DisableKeepAlives = true
 	return &http.Client{Transport: transport}
 }
 
-// A connection that breaks once may be the network's fault. A webhook that panics breaks each connection.
+// TestBrokenConnectionIsRepeatedOnce breaks some connections of a run. The harness must repeat each broken call once.
+// Two broken calls cause a note. Many make the run incomplete. If the repeated calls break too, a law fails.
 func TestBrokenConnectionIsRepeatedOnce(t *testing.T) {
 	registration, handler := marking()
 	for _, tt := range []struct {
@@ -134,7 +137,8 @@ func TestBrokenConnectionIsRepeatedOnce(t *testing.T) {
 	}
 }
 
-// The cause of a finding names how the server failed, so that the author knows where to look.
+// TestCauseNamesTheServersFailure makes the server fail in different ways. The cause and the fix of the finding must
+// fit the failure, so that the author of the webhook knows where to look.
 func TestCauseNamesTheServersFailure(t *testing.T) {
 	for _, tt := range []struct {
 		name             string
@@ -191,7 +195,8 @@ func TestReplicasHaveToAgree(t *testing.T) {
 	}
 }
 
-// Redirects are followed as the API server follows them: with the body after a 307, and without it after a 302.
+// TestRedirects redirects the calls, which the harness follows as the API server does. After a redirect with status 307
+// the call has its body and succeeds. After one with status 302 the body is missing, and a law fails.
 func TestRedirects(t *testing.T) {
 	registration, handler := marking()
 	mux := http.NewServeMux()
@@ -208,7 +213,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// A mistake in newHandler ends the run with an error; it fails no law.
+// TestFailingNewHandlerIsAnError uses functions newHandler that are nil, return nil or panic. Run must return an error.
 func TestFailingNewHandlerIsAnError(t *testing.T) {
 	registration, handler := marking()
 	calls := 0

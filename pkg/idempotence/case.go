@@ -17,17 +17,17 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// A Case is an input of a law. It has everything that is needed to check the law on this input again.
+// A Case is one input for the check of a law. It has everything that is needed to repeat the check.
 type Case struct {
 	Law       Law                     `json:"law"`
 	Kind      schema.GroupVersionKind `json:"-"` // of Object
 	Operation admissionv1.Operation   `json:"operation"`
-	// Object is x, the object of the request.
+	// Object is the object of the request, called x in the definitions of the laws.
 	Object any `json:"object"`
-	// Old is the stored object that the request replaces with x. Without it, x is new, unless the
-	// law is about updates.
+	// Old is the stored object that the request replaces with x. Without Old, the request creates x, unless the law is
+	// about updates.
 	Old any `json:"old,omitempty"`
-	// Before are objects that the webhook handles before x (L3).
+	// Before lists objects that the webhook handles before x (L3).
 	Before []any `json:"before,omitempty"`
 	// Edits change x before the first call (L5, L9), or are changes by another party between two
 	// calls (L4a, L4b).
@@ -44,25 +44,26 @@ type Variant string
 // Raw returns the object of the case as JSON.
 func (c *Case) Raw() json.RawMessage { return tree.Encode(c.Object) }
 
-// An Edit is a change of an object by another party.
+// An Edit is a change of an object, such as a user or another webhook makes.
 type Edit struct {
 	What EditKind `json:"what"`
 	Path Path     `json:"path"`
-	// Value is put at the path or inserted into the list there.
+	// Value is set at the path, or inserted into the list at the path.
 	Value any `json:"value,omitempty"`
 	// Front makes an insert add its element at the start of the list, instead of the end.
 	Front bool `json:"front,omitempty"`
 }
 
-// An EditKind is a kind of edit.
+// An EditKind says how an [Edit] changes an object.
 type EditKind string
 
-// The kinds of edits.
+// The kinds of edits. Put sets a value, Remove removes one, Insert adds an element to a list, and Reverse reverses the
+// order of a list.
 const (
 	Put     EditKind = "put"
 	Remove  EditKind = "remove"
 	Insert  EditKind = "insert"
-	Reverse EditKind = "reverse" // the order of a list
+	Reverse EditKind = "reverse"
 )
 
 // A Path identifies a part of an object.
@@ -71,8 +72,8 @@ type Path []PathStep
 // A PathStep leads to a named member of an object or to an element of a list.
 type PathStep struct {
 	Name string // of a member
-	// Key is the identity of an element, such as "name=web", and Nth the number of elements before it with the same
-	// key.
+	// Key is the identity of an element, such as "name=web". Nth is the number of elements before it with the same key.
+	// Element is set for a step to an element.
 	Key     string
 	Nth     int
 	Element bool
@@ -81,7 +82,8 @@ type PathStep struct {
 // String returns the path in the form of Kubernetes' field paths, such as spec.containers[name=web].image.
 func (p Path) String() string { return p.inner().String() }
 
-// MarshalJSON implements json.Marshaler: a list with a string for a member and an object for an element.
+// MarshalJSON implements json.Marshaler. It encodes a path as a list, with a string for each member and an object for
+// each element.
 func (p Path) MarshalJSON() ([]byte, error) { return json.Marshal(p.inner()) }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -97,7 +99,7 @@ func (p *Path) UnmarshalJSON(text []byte) error {
 // String describes the edit in one line.
 func (e Edit) String() string { return e.inner().String() }
 
-// UnmarshalJSON implements json.Unmarshaler. It keeps integers as integers.
+// UnmarshalJSON implements json.Unmarshaler. It decodes integers as int64, not as float64.
 func (e *Edit) UnmarshalJSON(text []byte) error {
 	var inner edits.Edit
 	if err := json.Unmarshal(text, &inner); err != nil {
@@ -148,7 +150,7 @@ func caseOf(c *laws.Case) Case {
 	return out
 }
 
-// UnmarshalJSON implements json.Unmarshaler. It keeps integers as integers.
+// UnmarshalJSON implements json.Unmarshaler. It decodes integers as int64, not as float64.
 func (c *Case) UnmarshalJSON(text []byte) error {
 	type plain Case
 	wire := struct {

@@ -19,16 +19,17 @@ import (
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// Environment variables that override the options of Check. The lines that a report prints use them.
+// Environment variables that override options of Check. The command lines in a report set them.
 const (
-	// replayVariable names a file with the only case to check.
+	// replayVariable names the file of a stored case. Check then checks only this case.
 	replayVariable = "ADMITKIT_REPLAY"
-	// seedVariable and objectsVariable repeat a run.
+	// seedVariable and objectsVariable have the seed and the number of objects of a run to repeat.
 	seedVariable    = "ADMITKIT_SEED"
 	objectsVariable = "ADMITKIT_OBJECTS"
 )
 
-// fromEnvironment returns the options with the seed and the number of objects from the environment.
+// fromEnvironment returns the options, with the seed and the number of objects from the environment variables that are
+// set. It fails if a value is not a number.
 func (o Options) fromEnvironment() (Options, error) {
 	number := func(variable string, byDefault int64) (int64, error) {
 		text := os.Getenv(variable)
@@ -47,9 +48,12 @@ func (o Options) fromEnvironment() (Options, error) {
 	return o, errors.Join(err, other)
 }
 
-// Check tests a subject in a Go test. It fails the test with a report if a law fails or is inconclusive. Failing cases
-// are stored, see Options.Store. The test's context ends the run. The environment variables ADMITKIT_SEED and
-// ADMITKIT_OBJECTS override the options, to repeat a run with a random seed.
+// Check tests a subject in a Go test and returns the report. It fails the test with the report if a law fails or is
+// inconclusive, or if the run is incomplete. It stores failing cases, see Options.Store. The run ends with the test's
+// context.
+//
+// The environment variables ADMITKIT_SEED and ADMITKIT_OBJECTS override the options, to repeat a run. ADMITKIT_REPLAY
+// names the file of a stored case, and Check then checks only this case.
 func Check(t testing.TB, subject Subject, options Options) *Report {
 	t.Helper()
 	ofTest := internals{bubble: bubbleOf(t), progress: func(text string) { t.Helper(); t.Log(text) }}
@@ -84,7 +88,8 @@ func Check(t testing.TB, subject Subject, options Options) *Report {
 	return report
 }
 
-// wordingOf returns the wording of a Go test's report: the lines that run the test again.
+// wordingOf returns the wording for the report of a Go test: the command lines that repeat the run and that replay a
+// case.
 func wordingOf(t testing.TB) Wording {
 	command := commandOf(t)
 	return Wording{
@@ -105,7 +110,7 @@ func bubbleOf(t testing.TB) func(func(context.Context)) {
 	return func(f func(context.Context)) { synctest.Test(test, func(t *testing.T) { f(t.Context()) }) }
 }
 
-// commandOf returns the command that runs a test again.
+// commandOf returns the go test command that runs only the test t.
 func commandOf(t testing.TB) string {
 	path, tags := ".", ""
 	if info, ok := debug.ReadBuildInfo(); ok && strings.HasSuffix(info.Path, ".test") {

@@ -15,7 +15,7 @@ import (
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// A recorded test records errors and log lines instead of failing the surrounding test.
+// A recorded is a testing.TB that records log lines and errors. It does not fail the test that it wraps.
 type recorded struct {
 	testing.TB
 	logs, errors []string
@@ -31,7 +31,8 @@ func (r *recorded) Logf(format string, args ...any) {
 
 func (r *recorded) Error(args ...any) { r.errors = append(r.errors, fmt.Sprint(args...)) }
 
-// TestReplayLine runs the line that a report prints: it must replay the case.
+// TestReplayLine runs the command line that a report prints for each finding. It must replay the case of that finding,
+// and no other.
 func TestReplayLine(t *testing.T) {
 	var broken atomic.Bool
 	broken.Store(true)
@@ -67,7 +68,8 @@ func TestReplayLine(t *testing.T) {
 	}
 }
 
-// TestAgainLine runs the last line of a report: it must repeat the run with the same seed and number of objects.
+// TestAgainLine runs the command in the last line of a report. It must repeat the run with the same seed and number of
+// objects.
 func TestAgainLine(t *testing.T) {
 	var broken atomic.Bool
 	broken.Store(true)

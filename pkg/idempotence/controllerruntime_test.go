@@ -23,7 +23,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence"
 )
 
-// TestDefaulter is shown in docs/idempotence.md: the harness in a kubebuilder project.
+// TestDefaulter tests a defaulter of controller-runtime with a manifest of controller-gen, as in a kubebuilder project.
+// docs/idempotence.md shows this test.
 func TestDefaulter(t *testing.T) {
 	manifest, err := os.ReadFile("testdata/kubebuilder/manifests.yaml") // made by controller-gen
 	if err != nil {
@@ -47,8 +48,8 @@ func switchedOn() *corev1.Pod {
 
 const wantsAgent = "agent.example.com/inject"
 
-// PodDefaulter adds an agent to each new Pod that has the annotation wantsAgent. Other parties may remove the
-// annotation between two calls.
+// PodDefaulter adds an agent container to each new Pod that has the annotation wantsAgent, unless the Pod has that
+// container.
 type PodDefaulter struct{}
 
 // Default implements admission.Defaulter.

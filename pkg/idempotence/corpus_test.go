@@ -13,13 +13,14 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// runCase tests a webhook of the corpus in this process.
+// runCase runs the harness on a webhook of package corpus in this process. It skips the unused families of inputs.
 func runCase(t *testing.T, c corpus.Case, o Options, unused ...explore.Family) *Report {
 	t.Helper()
 	return runSubject(t, Handler(c.Webhook, c.New), c, o, unused...)
 }
 
-// runSubject tests a webhook of the corpus with the samples, exceptions and rivals of its case.
+// runSubject runs the harness on subject, which serves the webhook of c. It uses the samples, exceptions and rivals of
+// c, and skips the unused families of inputs.
 func runSubject(t *testing.T, subject Subject, c corpus.Case, o Options, unused ...explore.Family) *Report {
 	t.Helper()
 	o.Samples = slices.Concat(c.Samples, o.Samples)

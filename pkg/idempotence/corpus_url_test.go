@@ -14,20 +14,22 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// byURLShare selects every n-th pattern and lookalike. The tests of cmd/admitkit serve all patterns.
+// byURLShare is n if the tests in this file use every n-th webhook of package corpus. The tests of cmd/admitkit serve
+// all its patterns.
 var byURLShare = flag.Int("url-share", shareByURL, "which part of the corpus is tested behind servers: 1 for all, 2 for half of it")
 
 // replicasOfCase is the number of servers for each webhook of the corpus.
 const replicasOfCase = 2
 
-// byURL serves a webhook of the corpus with TLS and returns a subject that knows only its URLs.
+// byURL serves a webhook of package corpus with TLS, by several servers. It returns a subject that knows only their
+// URLs.
 func byURL(t *testing.T, c corpus.Case) Subject {
 	t.Helper()
 	var client *http.Client
 	urls := make([]string, replicasOfCase)
 	for i := range urls {
 		server := httptest.NewUnstartedServer(c.New())
-		server.Config.ErrorLog = log.New(io.Discard, "", 0) // some of them panic
+		server.Config.ErrorLog = log.New(io.Discard, "", 0) // some of the webhooks panic
 		server.StartTLS()
 		t.Cleanup(server.Close)
 		client, urls[i] = server.Client(), server.URL // all servers have the same certificate
@@ -47,8 +49,9 @@ func TestFindsAllPatternsByURL(t *testing.T) {
 	}
 }
 
-// publicOnly returns the families of inputs to disable for a webhook of the corpus. For the common patterns (P01 to
-// P26) these are the settings and variations: they cause most of the calls, and no common pattern needs them.
+// publicOnly returns the families of inputs to disable for a webhook of package corpus that runs behind a server. For
+// the common patterns (P01 to P26) it returns the slowest families, which none of these patterns needs. For other
+// webhooks it returns none.
 func publicOnly(c corpus.Case) []explore.Family {
 	if c.Name[0] == 'P' {
 		return ensuring

@@ -17,7 +17,7 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// fleetCRD returns a definition of a cluster-scoped kind with an irregular plural.
+// fleetCRD returns the CustomResourceDefinition of a cluster-scoped kind with an irregular plural.
 func fleetCRD() *apiextensionsv1.CustomResourceDefinition {
 	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
 	mode := apiextensionsv1.JSONSchemaProps{Type: "string", Enum: []apiextensionsv1.JSON{{Raw: []byte(`"fast"`)}, {Raw: []byte(`"safe"`)}},
@@ -47,7 +47,8 @@ func fleetCRD() *apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
-// With a definition, custom resources need no sample. The harness finds a result that the schema forbids.
+// TestDefinedCustomResources gives the harness a CustomResourceDefinition and no sample. The harness must generate
+// objects, and must find results that the schema forbids.
 func TestDefinedCustomResources(t *testing.T) {
 	withShip := func(flag any) change {
 		return func(_ *admissionv1.AdmissionRequest, doc document) {
@@ -108,7 +109,8 @@ func TestDefinedCustomResources(t *testing.T) {
 	}
 }
 
-// With a schema, the harness judges all widget webhooks of the corpus correctly, with and without samples.
+// TestDefinedWidgets runs the harness on the webhooks of package corpus for Widgets, with the CustomResourceDefinition
+// of Widget. A law must fail for each broken webhook and for no correct one, with and without samples.
 func TestDefinedWidgets(t *testing.T) {
 	widgets := func(c corpus.Case) bool { return slices.Contains(c.Webhook.Rules[0].Resources, "widgets") }
 	var cases []corpus.Case

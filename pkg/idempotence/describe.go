@@ -2,16 +2,16 @@
 
 package idempotence
 
-// An explanation is what a report says about a finding.
+// An explanation has the texts that a report prints for a finding.
 type explanation struct {
 	requests []string // what each request is about
-	from, to string   // the two objects of the difference
+	from, to string   // names of the two objects that the difference compares
 	cause    string
 	fix      string
 }
 
-// A description is what a report says about a law. For a failure mode in modes, the fields that are set there replace
-// those of the law.
+// A description has the texts that a report prints for a law. An entry of modes replaces the texts for one failure
+// mode. Fields that the entry does not set keep the texts of the law.
 type description struct {
 	name      string
 	statement string
@@ -19,7 +19,7 @@ type description struct {
 	modes map[FailureMode]explanation
 }
 
-// explain returns the explanation of a law that fails in a failure mode.
+// explain returns the texts for a law that fails in the given mode.
 func explain(law Law, mode FailureMode) explanation {
 	d := descriptions[law]
 	of := d.modes[mode]

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// A server error has its own cause and fix in each law.
+// TestFailuresHaveTheirOwnCause checks the texts for server errors. Each law that a server error can fail must have a
+// cause and a fix for it.
 func TestFailuresHaveTheirOwnCause(t *testing.T) {
 	for _, law := range []Law{L2, L4a, L5, L6, L9} {
 		if cause := explain(law, FailureServerError).cause; cause == explain(law, "another way").cause && law != L2 || cause == "" {
@@ -24,7 +25,8 @@ func TestFailuresHaveTheirOwnCause(t *testing.T) {
 	}
 }
 
-// Each failure mode has a cause and a fix, in whole sentences.
+// TestEveryFailureModeIsExplained checks the texts for each law and failure mode. Each must have a fix, and causes and
+// fixes must be whole sentences.
 func TestEveryFailureModeIsExplained(t *testing.T) {
 	for _, mode := range failureModes {
 		for _, law := range Laws {

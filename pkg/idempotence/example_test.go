@@ -20,7 +20,7 @@ func registration(name string) admissionregistrationv1.MutatingWebhook {
 	return admissionregistrationv1.MutatingWebhook{Name: name, Rules: webhook.Rules(webhook.OnCreate("", "v1", "pods"))}
 }
 
-// subject is a webhook made with pkg/webhook. Any other http.Handler would do.
+// subject returns a webhook made with pkg/webhook. Any other http.Handler would do.
 func subject(name string, mutate func(pod *corev1.Pod)) idempotence.Subject {
 	return idempotence.Handler(registration(name), func() http.Handler {
 		return webhook.Mutating(registration(name), func(_ context.Context, req *webhook.Request[corev1.Pod]) error {
@@ -43,7 +43,7 @@ func ensureProxy(pod *corev1.Pod) {
 	}
 }
 
-// The example tests a webhook that is safe to call again, and one that is not. In your own test, use
+// ExampleRun tests a webhook that is safe to call again, and one that is not. In your own test, use
 // [idempotence.Check], which prints the whole report.
 func ExampleRun() {
 	for _, s := range []idempotence.Subject{subject("ensure.example.com", ensureProxy), subject("append.example.com", appendProxy)} {

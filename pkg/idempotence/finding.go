@@ -17,7 +17,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// violation returns what the report says about a finding: the law, the cause and the fix, the calls and the difference.
+// violation converts a finding of package laws for the report. It adds the cause, the fix, the calls and the
+// difference.
 func violation(k *laws.Checker, f *laws.Finding) *Violation {
 	v := &Violation{Law: Law(f.Case.Law), FailureMode: FailureMode(f.Mode), Verdict: Fails, Summary: f.Summary, Case: caseOf(&f.Case)}
 	switch {
@@ -60,7 +61,7 @@ func exchangeOf(e *session.Exchange) Exchange {
 		Status: e.Status, Response: e.Response, Patch: e.Patch, Outcome: e.Outcome, broke: e.Broke}
 }
 
-// howItFailed describes the server's failure and how to fix it. Both texts may be empty.
+// howItFailed returns a sentence on how the server failed, and one on how to fix that. Both may be empty.
 func howItFailed(outcomes []*session.Outcome) (sign, fix string) {
 	for _, o := range outcomes {
 		for _, a := range o.Calls {
@@ -78,10 +79,10 @@ func howItFailed(outcomes []*session.Outcome) (sign, fix string) {
 	return "", ""
 }
 
-// inSequence holds the failure modes for which only the last request is relevant.
+// inSequence lists the failure modes for which only the last request caused the difference.
 var inSequence = []FailureMode{FailureGrows, FailureChanges, FailureNeverSettles, FailureRemoves, FailureOverwrites, FailureRemovesSample, FailureNotTheSame}
 
-// mark marks the operations that cause the difference.
+// mark fills Offending of the calls with the patch operations that cause the difference.
 func (v *Violation) mark(changes []tree.Change, requests int) {
 	for i := range v.Calls {
 		c := &v.Calls[i]
@@ -99,7 +100,8 @@ func (v *Violation) mark(changes []tree.Change, requests int) {
 	}
 }
 
-// markProblems marks the operations that the API server rejects, or that cannot be applied.
+// markProblems fills Offending for the calls of the last request: with the patch operations that cannot be applied, and
+// with those at a path that the API server names in its error.
 func (v *Violation) markProblems(requests int) {
 	paths := objects.ProblemPaths(v.Summary)
 	for i := range v.Calls {
@@ -117,8 +119,9 @@ func (v *Violation) markProblems(requests int) {
 	}
 }
 
-// eachOperation applies the patch of a call one operation at a time. It stops after the first operation that does not
-// apply, and calls visit for it with a nil after. pointer is the path of the operation, without a final "/-".
+// eachOperation applies the patch of a call one operation at a time. It calls visit with the index of the operation,
+// the documents before and after it, and its path without a final "/-". If an operation cannot be applied, after is nil
+// and eachOperation stops.
 func (c *Exchange) eachOperation(visit func(n int, before, after any, pointer string)) {
 	operations, err := jsonpatch.DecodePatch(c.Patch)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 )
 
-// finish records why the run is incomplete, and sorts the findings.
+// finish records why the run is incomplete, adds notes, and sorts the findings by law. outer is the context of the
+// caller. ctx also ends when the budget is spent.
 func (r *Report) finish(outer, ctx context.Context, o options, connection *session.Connection) {
 	r.doubtReplays(o)
 	switch err := ctx.Err(); {
@@ -36,14 +37,15 @@ func (r *Report) finish(outer, ctx context.Context, o options, connection *sessi
 	slices.SortStableFunc(r.Findings, func(a, b *Violation) int { return slices.Index(Laws, a.Law) - slices.Index(Laws, b.Law) })
 }
 
-// A few broken connections may be the network's fault. With more of them the run is incomplete,
-// because the API server does not repeat a call. No law fails, because no object causes them.
+// Some broken connections may be the fault of the network: up to fewRepeats, or one in callsPerRepeat calls. With more,
+// the run is incomplete, because the API server does not repeat a call. No law fails, because the objects did not cause
+// the failures.
 const (
 	fewRepeats     = 2
 	callsPerRepeat = 100
 )
 
-// repeated reports the calls that had to be repeated.
+// repeated reports that n calls had to be repeated, as a note or as a reason why the run is incomplete.
 func (r *Report) repeated(n int) {
 	if n == 0 {
 		return
@@ -56,7 +58,7 @@ func (r *Report) repeated(n int) {
 	r.Incomplete = append(r.Incomplete, Reason{Code: ReasonBrokenConnections, Count: n, Of: r.Calls})
 }
 
-// lawsWithBrokenConnections names the laws whose findings show a broken connection.
+// lawsWithBrokenConnections returns the laws that have a finding with a broken connection.
 func (r *Report) lawsWithBrokenConnections() (names []string) {
 	for _, v := range r.Findings {
 		if !slices.Contains(names, string(v.Law)) && slices.ContainsFunc(v.Calls, func(c Exchange) bool { return c.broke }) {
@@ -66,8 +68,8 @@ func (r *Report) lawsWithBrokenConnections() (names []string) {
 	return names
 }
 
-// notNeeded notes the exceptions that covered no change. It skips exceptions for rivals, which have no path, and
-// exceptions for laws without a verdict.
+// notNeeded adds a note for each exception that covered no change. It skips exceptions for rivals, which have no path,
+// and exceptions for laws without a verdict.
 func (r *Report) notNeeded() {
 	for i, e := range r.Exceptions {
 		if !r.needed[i] && !strings.HasPrefix(e.Path, "rival:") && r.decided(e.Law) {

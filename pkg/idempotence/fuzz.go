@@ -21,8 +21,8 @@ import (
 // the flag, Fuzz checks some objects in about a second. Fuzz shrinks and reports a violation as [Check] does. go test
 // stores the input and prints the line that runs it again.
 //
-// Fuzz fails if the webhook changes none of the objects: then set Options.Samples. Budget applies to one input. Fuzz
-// ignores Objects, Store and TimeGaps, and rejects Replay and APIServer.
+// Fuzz fails if the webhook changes none of the objects: then set Options.Samples. Options.Budget limits each input.
+// Fuzz ignores Objects and Store, and rejects Replay, APIServer and TimeGaps.
 func Fuzz(f *testing.F, subject Subject, options Options) {
 	f.Helper()
 	z, err := newFuzzer(subject, options)
@@ -75,7 +75,8 @@ func newFuzzer(subject Subject, options Options) (*fuzzer, error) {
 	return z, err
 }
 
-// awake returns an error if the webhook changes no object.
+// awake tries objects until the webhook changes one. It returns an error if the webhook changes none, unless
+// Options.AllowInconclusive covers all laws.
 func (z *fuzzer) awake(ctx context.Context) error {
 	tried := 0
 	for i := range DefaultObjects {
@@ -99,7 +100,7 @@ func (z *fuzzer) awake(ctx context.Context) error {
 // object.
 const changesOnly = 0xff
 
-// seeds returns the first inputs: all laws with some objects, and each law on its own.
+// seeds returns the inputs of the seed corpus, for each kind: some check all laws, the others a single law.
 func (z *fuzzer) seeds() (all [][]byte) {
 	for n := range z.kinds {
 		for shape := range 6 {
@@ -112,8 +113,8 @@ func (z *fuzzer) seeds() (all [][]byte) {
 	return all
 }
 
-// try checks laws on one object. The first byte of the input selects the laws (0: all), the second how the object is
-// generated, and the third its kind. The remaining bytes decide the random choices.
+// try checks laws on the object that an input describes. The first byte of the input selects the laws (0 means all),
+// the second how the object is generated, and the third its kind. The remaining bytes decide the random choices.
 func (z *fuzzer) try(ctx context.Context, input []byte) (*Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, z.opts.budget)
 	defer cancel()

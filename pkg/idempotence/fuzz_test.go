@@ -28,7 +28,7 @@ func FuzzHook(f *testing.F) {
 	Fuzz(f, moody(&broken), Options{})
 }
 
-// A fuzz target of a broken webhook fails with a report, with and without -fuzz.
+// TestFuzzTargetsFail runs FuzzHook on a broken webhook, with and without -fuzz. Both runs must fail with a report.
 func TestFuzzTargetsFail(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -77,7 +77,8 @@ func randomInput(random *rand.Rand) []byte {
 	return input
 }
 
-// The seeds alone find most patterns that break a single law. Correct webhooks pass all laws for any input.
+// TestFuzzFindsPatternsAndFlagsNoLookalike runs the fuzzer on webhooks of package corpus. The seeds alone must reveal
+// each broken webhook. Correct webhooks must pass all laws for random inputs.
 func TestFuzzFindsPatternsAndFlagsNoLookalike(t *testing.T) {
 	for _, name := range []string{"P01 blind append of a sidecar", "P10 early return when its volume exists", "P13 replaces the whole map", "P16 typed round trip drops unknown fields", "P22 process counter"} {
 		c := pattern(t, name)
@@ -100,7 +101,8 @@ func TestFuzzFindsPatternsAndFlagsNoLookalike(t *testing.T) {
 	}
 }
 
-// The same input makes the same calls, so that Go's fuzzer can repeat and minimize it.
+// TestFuzzDependsOnItsInputOnly tries each input a second time, with a new fuzzer. The findings must be the same,
+// because Go repeats and minimizes inputs.
 func TestFuzzDependsOnItsInputOnly(t *testing.T) {
 	z := fuzzerOf(t, pattern(t, "P10 early return when its volume exists"))
 	random := rand.New(rand.NewPCG(2, 2))
@@ -152,7 +154,7 @@ func TestFuzzReportsWhatItCannotTest(t *testing.T) {
 	}
 }
 
-// codeOf returns the code of an error of a run, or an empty one.
+// codeOf returns the reason code of an [*Error], or an empty code for any other error.
 func codeOf(err error) ReasonCode {
 	if failed := (*Error)(nil); errors.As(err, &failed) {
 		return failed.Reason.Code

@@ -16,7 +16,7 @@ import (
 	hooks "github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// stamped returns a webhook that sets an annotation to a value.
+// stamped returns a webhook that sets an annotation of new Pods to the result of value.
 func stamped(value func() string) Subject {
 	registration := admissionregistrationv1.MutatingWebhook{Name: "stamp.example.com", Rules: hooks.Rules(hooks.OnCreate("", "v1", "pods"))}
 	return Handler(registration, func() http.Handler {
@@ -54,7 +54,8 @@ func TestTimeGaps(t *testing.T) {
 	}
 }
 
-// Only the given time gaps pass: a gap of a year changes the year, and a gap of a minute does not change the date.
+// TestOnlyTheGivenTimeGapsPass tests a webhook that writes the current year. The harness must report it if one of the
+// time gaps is a year, and must not if the only gap is a minute.
 func TestOnlyTheGivenTimeGapsPass(t *testing.T) {
 	year := func() string { return time.Now().Format("2006") }
 	for _, gaps := range []struct {

@@ -10,14 +10,14 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// known maps each case of the held-out corpus that the harness judges wrongly to the reason.
+// known lists the webhooks of the held-out corpus that the harness misjudges, with the reasons.
 var known = map[string]string{
 	"B62 lists the containers before each container": "reported as advice",
 	"B68 gateway: rewrites numbers as floats":        "reported as advice",
 	"B67 records the operation (Widget)":             "annotations of a manifest applied again are not compared",
 }
 
-// wrongly describes how a report misjudges a case. It returns an empty string if the report is right.
+// wrongly describes how a report misjudges a webhook. It returns an empty string if the report is right.
 func wrongly(c corpus.Case, report *Report) string {
 	found := slices.ContainsFunc(report.Findings, func(v *Violation) bool {
 		return v.Verdict != Advice && slices.ContainsFunc(c.Laws, func(l string) bool { return strings.HasPrefix(string(v.Law), l) })
@@ -36,12 +36,12 @@ func wrongly(c corpus.Case, report *Report) string {
 func TestHeldOut(t *testing.T) {
 	correct, broken := corpus.HeldOut()
 	if share > 1 {
-		broken = nil // these few objects do not reveal all bugs
+		broken = nil // with the race detector, only correct webhooks are tested
 	}
 	for _, c := range shareOf(slices.Concat(correct, broken), shareOfHeldOut) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
-			report := runCase(t, c, Options{Objects: 12}) // some of these bugs show on few objects
+			report := runCase(t, c, Options{Objects: 12}) // some of these bugs appear on few of the objects
 			wrong := wrongly(c, report)
 			switch reason, listed := known[c.Name]; {
 			case wrong != "" && !listed:

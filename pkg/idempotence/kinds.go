@@ -14,7 +14,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 )
 
-// named sets a custom resource's plural name and scope from the rules.
+// named sets the plural name and the scope of a custom resource from the rules of the webhooks. It leaves built-in
+// kinds alone.
 func (s Subject) named(k *objects.Kind) *objects.Kind {
 	if k.GoType == nil {
 		s.pluralize(k)
@@ -23,7 +24,8 @@ func (s Subject) named(k *objects.Kind) *objects.Kind {
 	return k
 }
 
-// guessesScope reports whether nothing declares the scope of a custom resource, so that it is assumed to be namespaced.
+// guessesScope reports whether the scope of a custom resource is a guess: nothing declares it, so the harness assumes
+// that the resource is namespaced.
 func (o *options) guessesScope(s Subject, k *objects.Kind) bool {
 	if k.GoType != nil || k.Custom != nil || !k.Namespaced {
 		return false
@@ -41,7 +43,7 @@ func (o *options) guessesScope(s Subject, k *objects.Kind) bool {
 	})
 }
 
-// inClusterOnly reports whether all rules for a resource have the scope Cluster.
+// inClusterOnly reports whether there are rules for the resource and all of them have the scope Cluster.
 func (s Subject) inClusterOnly(k *objects.Kind) bool {
 	found := false
 	for _, w := range s.webhooks {
@@ -58,8 +60,8 @@ func (s Subject) inClusterOnly(k *objects.Kind) bool {
 	return found
 }
 
-// pluralize takes the plural of a kind from the rules, because it cannot be derived: the definition may say gateways or
-// gatewaies.
+// pluralize sets the plural name of a custom resource from the rules. The name cannot be derived from the kind: the
+// plural of Gateway may be gateways or gatewaies.
 func (s Subject) pluralize(k *objects.Kind) {
 	var names []string
 	for _, w := range s.webhooks {
@@ -82,7 +84,8 @@ func (s Subject) pluralize(k *objects.Kind) {
 	}
 }
 
-// kindOf returns a kind by its definition or by the rules.
+// kindOf returns the kind for a GVK. For a custom resource, the details come from its CustomResourceDefinition, or else
+// from the rules.
 func (o *options) kindOf(subject Subject, gvk schema.GroupVersionKind) *objects.Kind {
 	k := objects.KindOf(gvk)
 	d := o.defined[gvk]
@@ -93,7 +96,8 @@ func (o *options) kindOf(subject Subject, gvk schema.GroupVersionKind) *objects.
 	return k
 }
 
-// kindsOf returns the kinds of the samples and definitions, or else the built-in kinds that the rules name.
+// kindsOf returns those kinds of the samples and CustomResourceDefinitions that the webhooks handle. If there are none,
+// it returns the usual kinds that the webhooks handle. It fails if they handle none of these.
 func kindsOf(subject Subject, o *options) ([]*objects.Kind, error) {
 	var kinds []*objects.Kind
 	seen := map[schema.GroupVersionKind]bool{}

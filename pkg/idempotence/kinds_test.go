@@ -20,7 +20,8 @@ import (
 // A document is a decoded JSON object.
 type document = map[string]any
 
-// editing returns a webhook that applies edit to the object and sends the members that changed.
+// editing returns a webhook for a resource. It calls edit on the object, and responds with a patch of the top-level
+// members that changed.
 func editing(group, version, resource string, operations []admissionregistrationv1.OperationType, edit func(r *admissionv1.AdmissionRequest, doc document)) Subject {
 	return patching(group, version, resource, operations, func(r *admissionv1.AdmissionRequest) []operation {
 		doc := decoded(r.Object.Raw)
@@ -30,14 +31,14 @@ func editing(group, version, resource string, operations []admissionregistration
 	})
 }
 
-// An operation is an operation of a JSON Patch.
+// An operation is one operation of a JSON Patch.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value"`
 }
 
-// patching returns a webhook that responds with the operations of patch, if there are any.
+// patching returns a webhook for a resource. It responds with the operations that patch returns, if there are any.
 func patching(group, version, resource string, operations []admissionregistrationv1.OperationType, patch func(*admissionv1.AdmissionRequest) []operation) Subject {
 	return Handler(admissionregistrationv1.MutatingWebhook{
 		Name: resource + ".kinds.example.com", AdmissionReviewVersions: []string{"v1"},
@@ -70,7 +71,7 @@ func decoded(raw []byte) (doc document) {
 	return doc
 }
 
-// members returns a patch that sets the top-level members that changed.
+// members returns a patch that sets the top-level members of doc that differ from those in before.
 func members(before []byte, doc document) []operation {
 	var old document
 	_ = json.Unmarshal(before, &old)
@@ -85,7 +86,7 @@ func members(before []byte, doc document) []operation {
 	return patch
 }
 
-// at returns the object at a path of members. It creates missing objects.
+// at returns the object at the path that consists of names. It creates missing objects.
 func at(doc document, names ...string) document {
 	for _, name := range names {
 		next, ok := doc[name].(document)
@@ -115,7 +116,8 @@ func marked(_ *admissionv1.AdmissionRequest, doc document) {
 	at(doc, "metadata", "annotations")["example.com/seen"] = "yes"
 }
 
-// appendedTo returns a change that appends an element to a list in each call.
+// appendedTo returns a function for editing. In each call, it appends an element to the named list in the object at the
+// path.
 func appendedTo(list string, element any, path ...string) func(*admissionv1.AdmissionRequest, document) {
 	return func(_ *admissionv1.AdmissionRequest, doc document) {
 		in := at(doc, path...)
@@ -131,8 +133,8 @@ func gateway() runtime.Object {
 	}}
 }
 
-// The harness tests webhooks for objects other than Pods and operations other than CREATE, and reports a verdict for
-// each.
+// TestOtherKindsAndOperations tests webhooks for kinds other than Pod and operations other than CREATE. The expected
+// law must fail for each broken webhook, and no law for a correct one.
 func TestOtherKindsAndOperations(t *testing.T) {
 	type edit = func(*admissionv1.AdmissionRequest, document)
 	for _, tt := range []struct {
@@ -198,7 +200,8 @@ func TestOtherKindsAndOperations(t *testing.T) {
 	}
 }
 
-// The harness cannot generate a custom resource without a definition. The error says what to do.
+// TestUndefinedCustomResourceNeedsASample tests a webhook for custom resources without a definition or sample. Run must
+// return an error, because the harness cannot generate objects.
 func TestUndefinedCustomResourceNeedsASample(t *testing.T) {
 	_, err := Run(t.Context(), editing("net.example.com", "v1alpha1", "gateways", onBoth, marked), Options{})
 	if err == nil {

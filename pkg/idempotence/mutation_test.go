@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// These maps name, for each law and each family of inputs, a faulty webhook that the harness misses when that law or
+// These maps name, for each law and each family of inputs, a broken webhook that the harness misses when that law or
 // family is disabled.
 var (
 	escapesWithoutLaw = map[Law]string{
@@ -60,7 +60,7 @@ var (
 	}
 )
 
-// mutationObjects is the number of objects of a run. So few objects are enough to find the patterns.
+// mutationObjects is the number of objects in a run of these tests. It is enough to find each of the broken webhooks.
 const mutationObjects = 8
 
 func TestEveryLawIsNeeded(t *testing.T) {
@@ -86,7 +86,8 @@ func TestEveryFamilyIsNeeded(t *testing.T) {
 	}
 }
 
-// evades checks that the harness finds a pattern, but misses it with the given options or without the unused families.
+// evades requires that the harness finds the named broken webhook with default options, but misses it with the options
+// o and without the unused families.
 func evades(t *testing.T, name string, o Options, unused ...explore.Family) {
 	t.Helper()
 	c := pattern(t, name)
@@ -110,7 +111,7 @@ func pattern(t *testing.T, name string) corpus.Case {
 	return corpus.Case{}
 }
 
-// finds reports whether one of the pattern's laws fails.
+// finds reports whether the report has a finding about one of the laws that c breaks.
 func finds(report *Report, c corpus.Case) bool {
 	return slices.ContainsFunc(report.Findings, func(v *Violation) bool {
 		return (c.Advice || v.Verdict != Advice) && slices.ContainsFunc(c.Laws, func(l string) bool { return strings.HasPrefix(string(v.Law), l) })

@@ -85,7 +85,7 @@ type Options struct {
 	Without []Law
 }
 
-// A Step is the progress of a run.
+// A Step describes the progress of a run. Options.Progress gets one before each check.
 type Step struct {
 	// Kind is the kind of the objects, and Law the law that is checked.
 	Kind string

@@ -9,7 +9,8 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// A report notes an unneeded exception only if its law was checked.
+// TestUnneededExceptionIsNoted declares exceptions that cover no change. The report must note them, except for
+// exceptions for rivals and for laws that were not checked.
 func TestUnneededExceptionIsNoted(t *testing.T) {
 	const elsewhere = "metadata.annotations[example.com/other]"
 	for _, tt := range []struct {
@@ -34,7 +35,8 @@ func TestUnneededExceptionIsNoted(t *testing.T) {
 	}
 }
 
-// The report on an impure webhook has no findings of laws that fail only because the webhook is impure.
+// TestImpureWebhookHasNoOtherFindings tests webhooks that answer equal requests differently. The report must have no
+// findings other than L3 and advice.
 func TestImpureWebhookHasNoOtherFindings(t *testing.T) {
 	for _, name := range []string{"P17 map iteration decides list order", "M22 writes the time in seconds", "P23 wall clock"} {
 		for _, c := range corpus.Patterns() {

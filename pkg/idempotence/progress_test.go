@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A run reports its progress for each law that applies and for each object in order.
+// TestProgress sets Options.Progress. The run must report each law that it checks, and the objects in order.
 func TestProgress(t *testing.T) {
 	c := broken(t, "P01")
 	reported, last, calls := map[Law]bool{}, 0, 0
@@ -30,7 +30,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// A report uses the wording of the program that shows it.
+// TestWording sets Report.Wording. The text and the JSON of the report must use its hints and command lines.
 func TestWording(t *testing.T) {
 	report := runCase(t, broken(t, "P01"), Options{Objects: 2, Seed: 7, Store: t.TempDir()})
 	if want := "idempotence.Options{Seed: 7, Objects: 2}"; report.AgainLine() != want {

@@ -4,8 +4,8 @@
 
 package idempotence
 
-// share selects every tenth case: tests take ten times as long with the race detector. `make corpus`
-// runs all cases without it.
+// With the race detector, tests take ten times as long, so they use every tenth webhook of package corpus. `make
+// corpus` runs all of them without it.
 const share, shareByURL, shareOfHeldOut = 10, 10, 10
 
 const objectsOfCase, objectsByURL, objectsOfRandom = 3, 2, 2

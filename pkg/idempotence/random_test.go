@@ -47,7 +47,7 @@ func TestFindsRandomBugs(t *testing.T) {
 // parts.
 var ensuring = []explore.Family{explore.SingleSettings, explore.VariedSamples}
 
-// eachSeed runs a test for the seed of each case.
+// eachSeed runs test as a subtest for each seed that the flags select.
 func eachSeed(t *testing.T, test func(t *testing.T, seed int64)) {
 	last := *randomSeed + int64(*randomCases) - 1
 	t.Logf("seeds %d to %d, %d objects each", *randomSeed, last, *randomObjects)

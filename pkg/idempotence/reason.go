@@ -35,7 +35,7 @@ type Reason struct {
 // A ReasonCode identifies a kind of reason.
 type ReasonCode string
 
-// Codes of errors. [Error] has one of them. The comment on a code names its arguments.
+// Codes of errors: an [Error] has one of them. The comment on each code names the fields of Reason that it uses.
 const (
 	ReasonInvalidOptions  ReasonCode = "InvalidOptions"  // Detail
 	ReasonUnknownKinds    ReasonCode = "UnknownKinds"    // no objects can be generated for the rules
@@ -60,7 +60,7 @@ const (
 	ReasonWrongPath            ReasonCode = "WrongPath"
 )
 
-// Codes of laws that do not apply.
+// Codes for laws that do not apply: see [LawResult.Reason].
 const (
 	ReasonLawExcluded      ReasonCode = "LawExcluded" // by the options
 	ReasonNoUpdateRule     ReasonCode = "NoUpdateRule"
@@ -73,7 +73,7 @@ const (
 	ReasonEffectsUnwatched ReasonCode = "EffectsUnwatched" // L7 passes, but effects elsewhere are not observed
 )
 
-// Codes of laws that are inconclusive.
+// Codes for laws that are inconclusive: see [LawResult.Reason].
 const (
 	ReasonImpure         ReasonCode = "Impure"
 	ReasonRunEnded       ReasonCode = "RunEnded"       // before the law was decided
@@ -87,7 +87,7 @@ const (
 	ReasonLawMayBeUnsure ReasonCode = "LawMayBeUnsure" // Kind, Because; Detail is the reason of the Allowance
 )
 
-// Codes of runs that are incomplete, besides ReasonSamplesNeeded and ReasonLawUndecided.
+// Codes for incomplete runs: see [Report.Incomplete]. ReasonSamplesNeeded and ReasonLawUndecided are possible, too.
 const (
 	ReasonSubresourcesOnly  ReasonCode = "SubresourcesOnly" // Names
 	ReasonNoAnswer          ReasonCode = "NoAnswer"
@@ -99,7 +99,7 @@ const (
 	ReasonBrokenConnections ReasonCode = "BrokenConnections" // Count of Of calls were repeated
 )
 
-// Codes of stored cases that cannot be replayed.
+// Codes for stored cases that cannot be checked again: see [Replayed.Reason].
 const (
 	ReasonKindNotTried    ReasonCode = "KindNotTried" // Kind
 	ReasonObjectRefused   ReasonCode = "ObjectRefused"
@@ -109,7 +109,7 @@ const (
 	ReasonEditGone        ReasonCode = "EditGone"
 )
 
-// Codes of notes.
+// Codes for notes: see [Report.Notes].
 const (
 	ReasonNote            ReasonCode = "Note"            // Detail
 	ReasonScopeAssumed    ReasonCode = "ScopeAssumed"    // Kind
@@ -120,7 +120,7 @@ const (
 	ReasonCallsRepeated   ReasonCode = "CallsRepeated"   // Count; Names of the laws with the broken connections
 )
 
-// String returns the text of the reason for the author of a Go test.
+// String returns the text of the reason with the default hint, which is for the author of a Go test.
 func (r Reason) String() string { return r.Text(nil) }
 
 // MarshalJSON adds the text of the reason to its code and arguments.
@@ -151,7 +151,7 @@ type Error struct {
 	cause  error
 }
 
-// Error returns the reason.
+// Error returns the text of the reason.
 func (e *Error) Error() string { return "cannot test the webhook: " + e.Reason.String() }
 
 // Unwrap returns the error that caused the failure, or nil.

@@ -9,9 +9,8 @@ import (
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// Hints maps codes to replacements for the last part of a reason's text, which says what the reader
-// can do. The default texts name fields of [Options]; a command line program can name its flags
-// instead.
+// Hints maps codes to hints. A hint is the last part of the text of a reason, and says what the reader can do. The
+// default hints name fields of [Options]; a command line program can name its flags instead.
 type Hints map[ReasonCode]string
 
 var optionHints = Hints{
@@ -87,7 +86,7 @@ func (r Reason) statement(all Hints, hint string) string {
 	return r.ofNote(all, hint)
 }
 
-// ofLaw returns the text of a reason for the verdict on one law.
+// ofLaw returns the text of a reason for the verdict on one law, or "" for any other reason.
 func (r Reason) ofLaw(hint string) string {
 	switch r.Code {
 	case ReasonLawExcluded:
@@ -133,7 +132,7 @@ func (r Reason) denials() string {
 	return fmt.Sprintf(", and denied %d, such as: %s", r.Denied, r.Detail)
 }
 
-// ofRun returns the text of a reason for which a run is incomplete.
+// ofRun returns the text of a reason why a run is incomplete, or "" for any other reason.
 func (r Reason) ofRun(all Hints, hint string) string {
 	switch r.Code {
 	case ReasonSamplesNeeded:
@@ -161,7 +160,7 @@ func (r Reason) ofRun(all Hints, hint string) string {
 	return ""
 }
 
-// ofStoredCase returns the text of a reason for which a stored case cannot be replayed.
+// ofStoredCase returns the text of a reason why a stored case cannot be replayed, or "" for any other reason.
 func (r Reason) ofStoredCase(all Hints, hint string) string {
 	switch r.Code {
 	case ReasonKindNotTried:
@@ -180,7 +179,7 @@ func (r Reason) ofStoredCase(all Hints, hint string) string {
 	return ""
 }
 
-// ofNote returns the text of a note.
+// ofNote returns the text of a note, or the code of any other reason.
 func (r Reason) ofNote(all Hints, hint string) string {
 	switch r.Code {
 	case ReasonScopeAssumed:

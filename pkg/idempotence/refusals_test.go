@@ -9,7 +9,8 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 )
 
-// An exception also covers the API server's errors about its field.
+// TestExceptionsForProblems tests a webhook that sets an invalid imagePullPolicy. An exception for that field must also
+// cover the API server's error about it.
 func TestExceptionsForProblems(t *testing.T) {
 	edit := func(_ *admissionv1.AdmissionRequest, doc document) {
 		at(doc, "spec")["containers"].([]any)[0].(document)["imagePullPolicy"] = "Sometimes"

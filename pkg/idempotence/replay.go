@@ -18,7 +18,7 @@ func (r *run) replay(cases []*storedCase) {
 	}
 }
 
-// leftOut records the stored cases that the run did not check.
+// leftOut records the stored cases that the run did not check, as inconclusive. over is set if the run ended early.
 func (r *Report) leftOut(cases []*storedCase, over bool) {
 	for _, c := range cases {
 		if !slices.ContainsFunc(r.Replayed, func(one Replayed) bool { return one.File == c.file }) {
@@ -31,8 +31,8 @@ func (r *Report) leftOut(cases []*storedCase, over bool) {
 	}
 }
 
-// outdated lists why a stored case no longer applies: the webhook, its registration or the API has changed. A missing
-// rival or option is not listed, because the options of this run may be incomplete.
+// outdated lists the reasons why a stored case no longer applies: the webhook, its registration or the API has changed.
+// A missing rival or option is not listed, because the options of this run may be incomplete.
 var outdated = []ReasonCode{ReasonObjectRefused, ReasonLawNotApplied, ReasonEditGone}
 
 // doubtReplays makes the run incomplete if a stored case could not be checked, because the webhook's author relies on

@@ -24,7 +24,7 @@ const (
 	Impure Verdict = "impure"
 	// Inconclusive means that too few cases could be decided.
 	Inconclusive Verdict = "inconclusive"
-	// Advice is a finding that may be intended.
+	// Advice is the verdict of a finding about behaviour that may be intended. It is not a failure.
 	Advice Verdict = "advice"
 	// NotApplicable means that the law does not apply to the registration or to what the webhook does.
 	NotApplicable Verdict = "not applicable"
@@ -71,14 +71,14 @@ type LawResult struct {
 	Kind    string  `json:"kind"`
 	Verdict Verdict `json:"verdict"`
 	// Cases is the number of decided cases. A case decides nothing if the API server rejects the input,
-	// or if the webhook is not called or denies x.
+	// or if the webhook is not called or denies the object.
 	Cases int `json:"cases"`
 	// Reason says why a law is inconclusive or does not apply, or what a passing verdict does not
 	// cover.
 	Reason *Reason `json:"reason,omitempty"`
 }
 
-// A Replayed is the result of a stored case: its law passes now, fails, or is inconclusive.
+// A Replayed is the result of checking a stored case again: its law passes now, fails, or is inconclusive.
 type Replayed struct {
 	File    string  `json:"file"`
 	Law     Law     `json:"law,omitempty"`
@@ -86,7 +86,7 @@ type Replayed struct {
 	Reason  *Reason `json:"reason,omitempty"`
 }
 
-// A Violation is a law that fails, with the smallest failing case that was found.
+// A Violation is a law that fails, or advice about it, with the smallest case that was found.
 type Violation struct {
 	Law  Law    `json:"law"`
 	Kind string `json:"kind"`
@@ -190,7 +190,7 @@ func (r *Report) ReplayLine(v *Violation) string {
 	return fmt.Sprintf("idempotence.Options{Replay: %q}", v.File)
 }
 
-// reasonText is the text of a reason, which may be nil.
+// reasonText returns the text of a reason, or "" if the reason is nil.
 func (r *Report) reasonText(reason *Reason) string {
 	if reason == nil {
 		return ""
@@ -198,7 +198,7 @@ func (r *Report) reasonText(reason *Reason) string {
 	return r.Text(*reason)
 }
 
-// worded returns a copy of the report whose reasons are encoded in the report's wording.
+// worded returns a copy of the report for WriteJSON. Its reasons are encoded with their texts in the report's wording.
 func (r *Report) worded() *Report {
 	out := *r
 	one := func(reason *Reason) *Reason {

@@ -21,12 +21,12 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// escapes matches the sequences that colour a terminal.
+// escapes matches the escape sequences that set the colours of a terminal.
 var escapes = regexp.MustCompile("\x1b\\[[0-9]*m")
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// reportPatterns maps the name of each report in testdata/report to its pattern.
+// reportPatterns maps the name of each report in testdata/report to the broken webhook that it is about.
 var reportPatterns = map[string]string{
 	"grows":   "P01 blind append of a sidecar",
 	"late":    "P10 early return when its volume exists",
@@ -36,7 +36,8 @@ var reportPatterns = map[string]string{
 	"impure":  "P22 process counter",
 }
 
-// replayed returns the report on one stored case. Such a report does not depend on the cases of a run.
+// replayed returns the report of a run that replays one stored case. Such a report does not change when the harness
+// generates other objects.
 func replayed(t *testing.T, name string) *Report {
 	t.Helper()
 	patterns := corpus.Patterns()
@@ -150,7 +151,7 @@ func TestJUnitReport(t *testing.T) {
 	}
 }
 
-// Each law has a statement, a cause and a fix.
+// TestEveryLawIsExplained checks that each law has a statement, a cause and a fix.
 func TestEveryLawIsExplained(t *testing.T) {
 	for _, law := range Laws {
 		if law.Statement() == "" || explain(law, "").cause == "" && explain(law, "grows").cause == "" && explain(law, FailureServerError).cause == "" && explain(law, "does not apply").cause == "" {
@@ -170,7 +171,8 @@ func TestProblemPaths(t *testing.T) {
 	}
 }
 
-// The report does not list a law as untried if the law does not apply or is excluded.
+// TestPassesReportsWhatIsUnknown checks the line "passes:" of a report without failures. The line must count the laws
+// that pass, and list laws that were not tried, or only in part. Laws that do not apply or are excluded are not listed.
 func TestPassesReportsWhatIsUnknown(t *testing.T) {
 	result := func(law Law, verdict Verdict, code ReasonCode) LawResult {
 		l := LawResult{Law: law, Kind: "v1 Pod", Verdict: verdict}

@@ -10,7 +10,8 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// A run makes fewer calls to a server than to a handler, which has fresh instances. The verdicts are the same.
+// TestServerResultsAreReused tests webhooks in this process and behind servers. With servers, the run must reuse
+// results, so that it makes fewer calls for a correct webhook. The verdicts must be the same.
 func TestServerResultsAreReused(t *testing.T) {
 	for _, name := range []string{"P17 sorted keys", "P11 the user mounts", "P04 refuses its own output"} {
 		all := slices.Concat(corpus.Patterns(), corpus.Lookalikes())

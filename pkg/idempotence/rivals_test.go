@@ -12,14 +12,15 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// pair returns a pattern and the rival with which it never settles.
+// pair returns a broken webhook of package corpus and its first rival.
 func pair(t *testing.T, name string) (c corpus.Case, rival func() http.Handler) {
 	t.Helper()
 	c = pattern(t, name)
 	return c, c.Rivals[0]
 }
 
-// If several rivals have the same name, each of them is checked.
+// TestRivalsWithEqualNames declares two rivals with the same name. The harness must check both, because only one of
+// them reveals the fault.
 func TestRivalsWithEqualNames(t *testing.T) {
 	c, rival := pair(t, "M29 records the registry of the first call")
 	harmless := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { rival().ServeHTTP(w, r) })
@@ -43,7 +44,8 @@ func TestRivalsWithEqualNames(t *testing.T) {
 	}
 }
 
-// Members of one subject are rivals of each other.
+// TestWebhooksOfASubjectAreRivals tests two webhooks as one subject. The harness must report that their order matters
+// (L11), unless an exception names the pair.
 func TestWebhooksOfASubjectAreRivals(t *testing.T) {
 	c, rival := pair(t, "M29 records the registry of the first call")
 	other := c.Webhook

@@ -21,7 +21,7 @@ func Run(ctx context.Context, subject Subject, options Options) (*Report, error)
 	return runWith(ctx, subject, options, internals{})
 }
 
-// runWith runs with settings that have no public option.
+// runWith is Run with settings that have no public option.
 func runWith(ctx context.Context, subject Subject, options Options, i internals) (report *Report, err error) {
 	o, connection := newOptions(options, i), &session.Connection{}
 	subject, kinds, err := o.prepare(subject, connection)
@@ -80,12 +80,13 @@ func runWith(ctx context.Context, subject Subject, options Options, i internals)
 	return report, nil
 }
 
-// failureError returns the error of a run that a failure ended.
+// failureError converts a failure that ended a run to an error.
 func failureError(f *session.Failure) *Error {
 	return &Error{Reason: Reason{Code: ReasonCode(f.Code), URL: f.URL, Detail: f.Err.Error()}, cause: f.Err}
 }
 
-// prepare checks the subject and the rivals and returns the kinds of objects to generate.
+// prepare validates the options, the subject and the rivals. It returns a prepared copy of the subject, and the kinds
+// of objects to generate.
 func (o *options) prepare(subject Subject, connection *session.Connection) (Subject, []*objects.Kind, error) {
 	subject, err := subject.prepare(connection)
 	errs := slices.Concat(o.errs, []error{err, o.checkGaps(subject)})
@@ -102,7 +103,7 @@ func (o *options) prepare(subject Subject, connection *session.Connection) (Subj
 	return subject, kinds, err
 }
 
-// fewestObjects is the least number of objects per kind.
+// fewestObjects is the minimum number of objects for each kind, unless Options.Objects is lower.
 const fewestObjects = 6
 
 // A run tests a subject with objects of one kind.
@@ -133,7 +134,8 @@ func newRun(ctx context.Context, o options, subject Subject, k *objects.Kind, re
 	return r
 }
 
-// rivalsOf returns the declared rivals, the other webhooks of the subject, and some rivals that are common in clusters.
+// rivalsOf returns the declared rivals, the other webhooks of the subject, and simulated rivals that behave like common
+// webhooks.
 func (o *options) rivalsOf(subject Subject) laws.Rivals {
 	rivals := laws.Rivals{}
 	if !o.unused[explore.DeclaredRivals] {
@@ -152,12 +154,12 @@ func (o *options) rivalsOf(subject Subject) laws.Rivals {
 // add adds a finding to the report.
 func (r *run) add(v *Violation) { r.report.Findings = append(r.report.Findings, v) }
 
-// reportStep reports the check that begins.
+// reportStep calls Options.Progress for the check that begins.
 func (r *run) reportStep(law laws.Law) {
 	r.opts.step(Step{Kind: r.Kind.Name(), Law: Law(law), Object: r.Object(), Objects: r.Objects, Checks: r.Checks, Calls: r.Calls()})
 }
 
-// asError returns err as an Error, with a code if it has none yet.
+// asError returns the [*Error] in err, or a new one with the code.
 func asError(code ReasonCode, err error) error {
 	if known := (*Error)(nil); errors.As(err, &known) {
 		return known
@@ -165,5 +167,5 @@ func asError(code ReasonCode, err error) error {
 	return &Error{Reason: Reason{Code: code, Detail: err.Error()}, cause: err}
 }
 
-// unlimited reports whether the run ends only by its budget.
+// unlimited reports whether the number of objects is unlimited, so that only the budget or the context ends the run.
 func (o *options) unlimited() bool { return o.objects == math.MaxInt }

@@ -10,7 +10,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// zonesCRD returns a definition with a list whose elements have a key other than name.
+// zonesCRD returns a CustomResourceDefinition with a list whose elements have the key zone. members are the names of
+// their other fields.
 func zonesCRD(members ...string) *apiextensionsv1.CustomResourceDefinition {
 	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
 	element := map[string]apiextensionsv1.JSONSchemaProps{"zone": text}
@@ -29,7 +30,8 @@ func zonesCRD(members ...string) *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-// If the schema's keys match, a removed and an added element are one changed element. A lost member is still a finding.
+// TestLossesBySchemaKeys tests webhooks that change the elements of a list with schema keys. A changed element is no
+// loss, but a removed member of an element must fail L10.
 func TestLossesBySchemaKeys(t *testing.T) {
 	everyZone := func(edit func(document)) change {
 		return func(_ *admissionv1.AdmissionRequest, doc document) {

@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// broken returns the first pattern with the given number, such as "P01".
+// broken returns the first broken webhook of package corpus with the given number, such as "P01".
 func broken(t *testing.T, number string) corpus.Case {
 	t.Helper()
 	i := slices.IndexFunc(corpus.Patterns(), func(c corpus.Case) bool { return strings.HasPrefix(c.Name, number) })

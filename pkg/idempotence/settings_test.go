@@ -14,7 +14,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// Each setting is valid in a minimal Pod, except settings that need other fields.
+// TestSettingsAreLegal adds each known setting to a minimal Pod. The Pod must stay valid, and the API server must know
+// the fields of the setting.
 func TestSettingsAreLegal(t *testing.T) {
 	k := objects.KindOf(schema.GroupVersionKind{Version: "v1", Kind: "Pod"})
 	pod := &corev1.Pod{}
@@ -52,7 +53,8 @@ func TestSettingsAreLegal(t *testing.T) {
 	}
 }
 
-// The settings of a kind are fields of the kind. A misspelt field would be dropped silently.
+// TestSettingsOfKindsAreKnown decodes each known setting of a kind with its Go type. All fields must exist, because the
+// API server drops a misspelt field silently.
 func TestSettingsOfKindsAreKnown(t *testing.T) {
 	kinds := map[string]schema.GroupVersionKind{}
 	for gvk := range objects.Builtins().AllKnownTypes() {
@@ -99,7 +101,7 @@ func TestSettingsOfKindsAreKnown(t *testing.T) {
 	}
 }
 
-// A setting replaces no existing value.
+// TestSettingsReplaceNoValue adds settings to an object. NewSettings must not replace an existing value.
 func TestSettingsReplaceNoValue(t *testing.T) {
 	doc := edits.Fields{"spec": edits.Fields{"containers": []any{edits.Fields{"name": "a", "resources": edits.Fields{"limits": edits.Fields{"cpu": "2"}}}}, "hostNetwork": false}}
 	for _, list := range edits.NewSettings(doc) {

@@ -9,7 +9,8 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 )
 
-// The finding names the webhooks that change the object forever, and shows their changes.
+// TestFindingNamesTheWebhookThatNeverSettles tests a webhook with a rival. One or both of them change the object in
+// every call. The finding about L12 must name those that do, and show their changes.
 func TestFindingNamesTheWebhookThatNeverSettles(t *testing.T) {
 	named := func(name string, edit func(*admissionv1.AdmissionRequest, document)) Subject {
 		s := editing("", "v1", "configmaps", onCreate, edit)

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// A storedCase is the content of a case's file.
+// A storedCase is the content of the file of a stored case.
 type storedCase struct {
 	Webhooks    []string    `json:"webhooks"`
 	FailureMode FailureMode `json:"failureMode"`
@@ -43,7 +43,8 @@ func readCase(file string) (*storedCase, error) {
 	return c, nil
 }
 
-// storedCases reads the stored cases, which the run checks first. It notes unreadable files in the report.
+// storedCases reads the stored cases, which the run checks first. It notes unreadable files in the report. With
+// Options.Replay, it reads only that file and returns an error if this fails.
 func (r *Report) storedCases(o options) ([]*storedCase, error) {
 	if o.only != "" {
 		c, err := readCase(o.only)
@@ -65,7 +66,8 @@ func (r *Report) storedCases(o options) ([]*storedCase, error) {
 	return cases, err
 }
 
-// folderOf returns the folder's name for the webhooks.
+// folderOf returns the name of the folder for the cases of the webhooks. It consists of their names, with each unsafe
+// character replaced.
 func folderOf(webhooks []string) string {
 	return strings.Map(func(c rune) rune {
 		if c == '.' || c == '-' || c == '+' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' {
@@ -75,7 +77,7 @@ func folderOf(webhooks []string) string {
 	}, strings.Trim(strings.Join(webhooks, "+"), "."))
 }
 
-// store writes the failing cases that are not stored yet.
+// store writes each failing case that is not stored yet to a file.
 func (r *Report) store(o options) {
 	for _, v := range r.Findings {
 		if v.Verdict == Advice {

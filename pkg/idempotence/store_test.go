@@ -15,7 +15,8 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// moody returns a webhook that appends a sidecar without a check while broken is true.
+// moody returns a webhook that appends a sidecar without checking whether the Pod has it, as long as broken is true.
+// Otherwise the webhook is correct.
 func moody(broken *atomic.Bool) Subject {
 	all := slices.Concat(corpus.Patterns(), corpus.Lookalikes())
 	find := func(prefix string) corpus.Case {

@@ -22,8 +22,8 @@ import (
 
 const everything = admissionregistrationv1.OperationAll
 
-// seen returns a webhook that marks objects. It passes each request to look, and fails the test with the first message
-// that look returns.
+// seen returns a webhook that annotates objects. It passes each request to look, and fails the test with each new
+// message that look returns.
 func seen(t *testing.T, group, resource string, look func(r *admissionv1.AdmissionRequest, object, old document) string) Subject {
 	t.Helper()
 	var complaints []string
@@ -39,7 +39,8 @@ func seen(t *testing.T, group, resource string, look func(r *admissionv1.Admissi
 	})
 }
 
-// A stored object has the fields that the API server sets. A new object has none of them.
+// TestStoredObjectHasSystemFields looks at all requests of a run. Stored objects must have the metadata that the API
+// server sets, and new objects must not.
 func TestStoredObjectHasSystemFields(t *testing.T) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "web-", UID: "a-copy", ResourceVersion: "7"},
@@ -250,7 +251,8 @@ func TestDeletions(t *testing.T) {
 	}
 }
 
-// The run for a webhook with rules for subresources only is incomplete, and makes no call.
+// TestSubresourcesOnly tests webhooks with rules for subresources. If all rules name subresources, the run must be
+// incomplete and make no call.
 func TestSubresourcesOnly(t *testing.T) {
 	for _, resource := range []string{"pods/status", "*/scale", "pods/ephemeralcontainers"} {
 		calls := 0

@@ -27,8 +27,8 @@ func Handler(registration admissionregistrationv1.MutatingWebhook, newHandler fu
 }
 
 // URL returns a subject for a webhook behind a URL. Several URLs are replicas of one webhook, which must agree (L3).
-// client must trust the server's certificate. With a nil client this machine must trust it, and no proxy is used.
-// Redirects are followed as the API server does.
+// client must trust the server's certificate. If client is nil, the default client trusts the root CAs of this machine
+// and uses no proxy. Redirects are followed as the API server does.
 //
 // If the server cannot be reached at the start, [Run] fails. If it becomes unreachable later, the report is incomplete.
 // Neither fails a law. A call whose connection breaks is repeated once.
@@ -49,7 +49,7 @@ func Together(subjects ...Subject) Subject {
 	return all
 }
 
-// prepare returns a validated copy of the subject, whose calls record their failures in a connection.
+// prepare returns a validated copy of the subject. Its calls record failures in connection.
 func (s Subject) prepare(connection *session.Connection) (Subject, error) {
 	var out Subject
 	var errs []error

@@ -15,7 +15,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// The cache of decoded documents stays bounded for large objects.
+// TestCacheIsBounded decodes and patches large objects. The cache of the kind must stay small.
 func TestCacheIsBounded(t *testing.T) {
 	k := objects.KindOf(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
 	text := strings.Repeat("x", 900<<10)
@@ -47,7 +47,7 @@ func heap() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-// The cache returns a document that it has decoded before.
+// TestCacheReturnsDecodedDocuments decodes each document twice. The second call must return the cached object.
 func TestCacheReturnsDecodedDocuments(t *testing.T) {
 	k := objects.KindOf(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
 	var all []*objects.Object

@@ -75,7 +75,7 @@ func (p *printer) paint(colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// headings maps each verdict to its heading and colour.
+// headings has the heading of a finding for each verdict that a finding can have.
 var headings = map[Verdict]string{Fails: "FAILS", Impure: "IMPURE", Advice: "ADVICE"}
 
 func (p *printer) finding(v *Violation) {
@@ -104,7 +104,7 @@ func (p *printer) finding(v *Violation) {
 	p.printf("\n")
 }
 
-// object writes the smallest object.
+// object writes the object of the case, after the objects that the webhook handled before it.
 func (p *printer) object(v *Violation) {
 	for i, before := range v.Case.Before {
 		p.printf("\n  earlier object (%d)\n%s", i+1, asYAML(before))
@@ -130,7 +130,7 @@ func editHeading(law Law) string {
 	return "a part that exists already"
 }
 
-// calls writes the requests, each with its calls and their operations.
+// calls writes the requests, each with its calls and their patch operations.
 func (p *printer) calls(v *Violation) {
 	request, several := 0, false
 	for _, c := range v.Calls {
@@ -156,7 +156,7 @@ func (p *printer) calls(v *Violation) {
 	}
 }
 
-// about describes the purpose of a call.
+// about describes the request that caused the call.
 func (c *Exchange) about() string {
 	text := c.About
 	if text == "" {
@@ -172,7 +172,7 @@ func (c *Exchange) about() string {
 	return text
 }
 
-// operationsOf writes the operations of a patch, one per line.
+// operationsOf returns the operations of a patch as text, each on one line.
 func operationsOf(patch json.RawMessage) (lines []string) {
 	var operations []struct {
 		Op, Path, From string
@@ -203,7 +203,7 @@ func compact(raw []byte) string {
 	return out.String()
 }
 
-// longestValue is the length at which a value is clipped.
+// longestValue is the number of bytes after which a value is clipped.
 const longestValue = 240
 
 // width is the line width of running text.

@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// difference writes the changes by field path with both objects' values.
+// difference writes each change with its field path and its values in the two objects.
 func (p *printer) difference(d *Difference) {
 	if d == nil {
 		return
@@ -30,7 +30,7 @@ func (p *printer) difference(d *Difference) {
 	}
 }
 
-// order writes a list that differs only in order, by the keys of its elements.
+// order writes a change of the order of a list: the keys of its elements in the two objects.
 func (p *printer) order(c Change) {
 	path := tree.Path{}
 	for _, name := range strings.Split(c.Path, ".") {
@@ -55,7 +55,7 @@ func (p *printer) order(c Change) {
 // longValue is the length up to which a value is written on one line with its path.
 const longValue = 70
 
-// side writes one object's value at a path, a long value field by field.
+// side writes the value that one of the two objects has at a path. It writes a long value field by field.
 func (p *printer) side(colour, sign, path string, raw []byte) {
 	if raw == nil {
 		return
@@ -87,7 +87,7 @@ var marks = map[Verdict]struct{ text, colour string }{
 // verdictOrder is the order of the verdicts in the table.
 var verdictOrder = []Verdict{Fails, Impure, Inconclusive, Passes, NotApplicable}
 
-// laws writes the verdicts for each kind, one verdict and reason per line.
+// laws writes the verdicts for each kind. Laws with the same verdict and reason share a line.
 func (p *printer) laws(r *Report) {
 	for _, kind := range r.Kinds {
 		p.printf("%s\n", p.paint(bold, kind))
@@ -101,7 +101,7 @@ func (p *printer) laws(r *Report) {
 	}
 }
 
-// linesOf returns the laws of a kind that have the verdict. Laws with the same reason share a line.
+// linesOf returns the lines that name the laws of a kind with the verdict. Laws with the same reason share a line.
 func (r *Report) linesOf(kind string, verdict Verdict) (lines []string) {
 	var reasons []string
 	laws := map[string]string{}
@@ -148,7 +148,7 @@ func (p *printer) replays(r *Report) {
 	}
 }
 
-// A priority is a law to fix before the laws that follow it in the list, and the reason.
+// A priority says that a law should be fixed before the laws after it in priorities, and why.
 type priority struct {
 	law  Law
 	mode FailureMode // empty means any
@@ -192,7 +192,8 @@ func (p *printer) whereToBegin(r *Report) {
 	}
 }
 
-// passes writes that all laws pass, and which laws were checked only in part.
+// passes writes that all laws pass, and lists the laws that were not tried, or only in part. It writes nothing if a law
+// fails or the run is incomplete.
 func (p *printer) passes(r *Report) {
 	if !r.OK() || len(r.Incomplete) > 0 || r.ReplayOf != "" {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 )
 
-// annotating returns a webhook that adds one annotation to Pods, if it is missing.
+// annotating returns a webhook that adds one annotation to Pods that lack it.
 func annotating(name string) Subject {
 	s := editing("", "v1", "pods", onCreate, func(_ *admissionv1.AdmissionRequest, doc document) {
 		meta := doc["metadata"].(document)
@@ -28,7 +28,8 @@ func annotating(name string) Subject {
 	return s
 }
 
-// The second webhook gets the first one's result, including unknown fields.
+// TestTogetherPassesAllLaws tests two correct webhooks as one subject. The second webhook must get the result of the
+// first, including unknown fields, so that no law fails.
 func TestTogetherPassesAllLaws(t *testing.T) {
 	report, err := Run(t.Context(), Together(annotating("a.example.com"), annotating("b.example.com")), Options{Objects: 6})
 	if err != nil || !report.OK() || len(report.Incomplete) > 0 {
@@ -36,7 +37,8 @@ func TestTogetherPassesAllLaws(t *testing.T) {
 	}
 }
 
-// The API server rejects a dry run if one of the webhooks has side effects, whatever the others declare.
+// TestDryRunIsRejectedForSideEffects tests two webhooks as one subject. Like the API server, the harness must reject a
+// dry run if either of them has side effects.
 func TestDryRunIsRejectedForSideEffects(t *testing.T) {
 	for _, tt := range []struct {
 		name    string

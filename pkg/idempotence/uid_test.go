@@ -34,7 +34,8 @@ func remembering(answers *sync.Map, handler http.Handler) http.Handler {
 	})
 }
 
-// A UID is used for one request only, even across runs, kinds and rivals.
+// TestUIDIsUsedOnce tests a webhook that remembers the UIDs of all requests. It passes the laws only if the harness
+// uses each UID for one request, even in several runs.
 func TestUIDIsUsedOnce(t *testing.T) {
 	registration, handler := marking()
 	var answers sync.Map
@@ -56,7 +57,8 @@ func TestUIDIsUsedOnce(t *testing.T) {
 	}
 }
 
-// Two reports of the same run are equal although the uids differ.
+// TestUIDsAreNotReported runs the harness twice. The reports must be equal and contain no UID, although the UIDs of the
+// requests differ.
 func TestUIDsAreNotReported(t *testing.T) {
 	says := func(answer string) Subject {
 		registration, _ := marking()
@@ -91,7 +93,8 @@ func TestUIDsAreNotReported(t *testing.T) {
 	}
 }
 
-// counter returns a value that grows when the webhook gets its own result.
+// counter returns the value data.n of a document with one more character. A webhook that writes it changes the object
+// in every call.
 func counter(doc document) string {
 	data, _ := doc["data"].(document)
 	n, _ := data["n"].(string)

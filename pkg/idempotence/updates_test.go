@@ -17,7 +17,7 @@ import (
 
 type change = func(*admissionv1.AdmissionRequest, document)
 
-// on returns a change that is made only for one operation.
+// on returns a change that calls edit only for requests with the operation.
 func on(operation admissionv1.Operation, edit change) change {
 	return func(r *admissionv1.AdmissionRequest, doc document) {
 		if r.Operation == operation {
@@ -98,7 +98,8 @@ func wants(t *testing.T, report *Report, law Law) {
 	}
 }
 
-// An apply sets the values in the manifest, not the defaults. It replaces lists without keys.
+// TestManifestAgain tests L6 with a manifest that is applied again. The apply sets the values in the manifest, but not
+// defaults, and replaces lists without keys. L6 must fail if a webhook changes such values on CREATE only.
 func TestManifestAgain(t *testing.T) {
 	args := func(_ *admissionv1.AdmissionRequest, doc document) {
 		c := firstContainer(doc)
@@ -126,7 +127,7 @@ func TestManifestAgain(t *testing.T) {
 	}
 }
 
-// The harness finds faults that appear only on UPDATE.
+// TestUpdates tests webhooks that act on UPDATE. The harness must find faults that appear only there.
 func TestUpdates(t *testing.T) {
 	appended := appendedTo("containers", document{"name": "agent", "image": "agent:v1"}, "spec", "template", "spec")
 	for _, c := range []subjectCase{

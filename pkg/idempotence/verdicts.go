@@ -16,7 +16,7 @@ import (
 // enough is the number of changed objects, and of decided cases of a law, that a verdict requires.
 const enough = 3
 
-// add adds the results for one kind.
+// add adds the results of a run for one kind to the report.
 func (r *Report) add(of *run) {
 	name := of.Kind.Name()
 	r.Kinds = append(r.Kinds, name)
@@ -118,7 +118,7 @@ func (d *verdicts) exempt(law Law) *Reason {
 	return nil
 }
 
-// nothingFor has the reasons why laws have no cases although the webhook changes objects.
+// nothingFor has the reasons why some laws may have no cases although the webhook changes objects.
 var nothingFor = map[Law]ReasonCode{
 	L4a: ReasonNothingToEdit,
 	L4b: ReasonNothingToAdd,

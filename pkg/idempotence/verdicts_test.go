@@ -28,7 +28,7 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// only returns a change that marks those ConfigMaps that have the key.
+// only returns a change that annotates those ConfigMaps whose data has the key.
 func only(key string) func(*admissionv1.AdmissionRequest, document) {
 	return func(r *admissionv1.AdmissionRequest, doc document) {
 		if data, _ := doc["data"].(document); data[key] != nil {
@@ -55,7 +55,8 @@ func verdictOf(t *testing.T, r *Report, law Law) LawResult {
 	return LawResult{}
 }
 
-// Check fails for a webhook that changes nothing, because the run then proves nothing.
+// TestCheckFailsIfNothingIsChanged tests a webhook that changes no generated object. Check must fail, because the run
+// proves nothing, unless there is a sample or an Allowance.
 func TestCheckFailsIfNothingIsChanged(t *testing.T) {
 	asleep := editing("", "v1", "configmaps", onCreate, only("switched-on"))
 	for _, tt := range []struct {
@@ -92,7 +93,8 @@ func TestAllowInconclusiveIsChecked(t *testing.T) {
 	}
 }
 
-// The webhook must change objects of each kind for which it is called.
+// TestEachKindMustBeChanged tests a webhook that changes only one of its two kinds. The run must be incomplete because
+// of the other kind.
 func TestEachKindMustBeChanged(t *testing.T) {
 	subject := editing("", "v1", "*", onCreate, func(r *admissionv1.AdmissionRequest, doc document) {
 		if r.Kind.Kind == "ConfigMap" {
@@ -141,7 +143,8 @@ func TestLawsThatDoNotApply(t *testing.T) {
 	}
 }
 
-// Cases in which nothing can be compared do not count.
+// TestOnlyDecidedCasesCount decides a law after 40 cases. With two decided cases the law must be inconclusive, and with
+// three it must pass.
 func TestOnlyDecidedCasesCount(t *testing.T) {
 	decide := verdicts{opts: &options{objects: 10}, tally: &explore.Tally{Objects: 10, Changed: 10, Called: 10,
 		Tried: map[laws.Law]int{laws.L4a: 40}, Decided: map[laws.Law]int{laws.L4a: 2}}}
@@ -154,7 +157,8 @@ func TestOnlyDecidedCasesCount(t *testing.T) {
 	}
 }
 
-// Cases that the webhook denies or the API server rejects are not counted as decided.
+// TestDeniedCasesAreUndecided tests a webhook that denies all requests. Laws about the result must have no decided
+// cases. For L3, equal denials must count.
 func TestDeniedCasesAreUndecided(t *testing.T) {
 	denies := func() http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -178,7 +182,7 @@ func TestDeniedCasesAreUndecided(t *testing.T) {
 	}
 }
 
-// A run that is cancelled during a call makes no more calls.
+// TestRunEndsDuringACall cancels a run during a call. The run must make no more calls.
 func TestRunEndsDuringACall(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -205,7 +209,8 @@ func TestRunsEndAfterTheirBudget(t *testing.T) {
 	}
 }
 
-// Laws that need no fresh instance share one.
+// TestInstancesAreCreatedOnlyIfNeeded checks only laws that need no fresh instance. The harness must create a single
+// instance.
 func TestInstancesAreCreatedOnlyIfNeeded(t *testing.T) {
 	inner := editing("", "v1", "configmaps", onCreate, marked).webhooks[0]
 	made := 0
@@ -217,7 +222,8 @@ func TestInstancesAreCreatedOnlyIfNeeded(t *testing.T) {
 	}
 }
 
-// Laws that share an instance report no finding that its state causes.
+// TestFindingsAppearOnFreshInstances tests a webhook that fails after 200 calls of one instance. The harness must not
+// report this failure, because it does not appear on a fresh instance.
 func TestFindingsAppearOnFreshInstances(t *testing.T) {
 	inner := editing("", "v1", "configmaps", onCreate, marked).webhooks[0]
 	report, err := Run(t.Context(), Handler(inner.MutatingWebhook, func() http.Handler {
@@ -235,7 +241,8 @@ func TestFindingsAppearOnFreshInstances(t *testing.T) {
 	}
 }
 
-// A stored case that cannot be checked makes the run incomplete, because the webhook's author relies on that check.
+// TestUncheckedStoredCaseIsIncomplete stores a case for a rival that the run does not have. The run must be incomplete,
+// unless the law is excluded or an Allowance covers it.
 func TestUncheckedStoredCaseIsIncomplete(t *testing.T) {
 	c := pattern(t, "P21 keeps moving itself to the front")
 	dir := filepath.Join(t.TempDir(), folderOf([]string{c.Webhook.Name}))
@@ -265,7 +272,7 @@ func TestUncheckedStoredCaseIsIncomplete(t *testing.T) {
 	}
 }
 
-// quiet returns a correct webhook with the name of c's webhook.
+// quiet returns c with the handler of a correct webhook.
 func quiet(c corpus.Case) corpus.Case {
 	for _, good := range corpus.Lookalikes() {
 		if good.Name == "P01 append if absent" {
@@ -275,8 +282,8 @@ func quiet(c corpus.Case) corpus.Case {
 	return c
 }
 
-// A stored case that no longer applies, because the API has changed, causes a note and does not make the run
-// incomplete.
+// TestOutdatedStoredCaseIsANote stores a case whose object is not valid any more. The run must only note this, and must
+// not be incomplete.
 func TestOutdatedStoredCaseIsANote(t *testing.T) {
 	c := quiet(pattern(t, "P21 keeps moving itself to the front"))
 	store := t.TempDir()
@@ -295,8 +302,8 @@ func TestOutdatedStoredCaseIsANote(t *testing.T) {
 	}
 }
 
-// A webhook that fails only for a container which was added after its first call breaks L4b. The failure mode is a
-// server error.
+// TestFailureAfterALateAddition tests a webhook that panics if a container was added after its first call. The webhook
+// must fail L4b with the failure mode "server error".
 func TestFailureAfterALateAddition(t *testing.T) {
 	remembering := func(_ *admissionv1.AdmissionRequest, doc document) {
 		containers, _ := at(doc, "spec")["containers"].([]any)

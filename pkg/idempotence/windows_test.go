@@ -9,7 +9,8 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 )
 
-// A sidecar that Windows does not support is advice, not a failure.
+// TestLinuxOnlyPartIsAdvice tests a webhook that adds a sidecar with runAsUser, which is illegal in Windows Pods. The
+// report must give advice, and no law must fail.
 func TestLinuxOnlyPartIsAdvice(t *testing.T) {
 	subject := editing("", "v1", "pods", onCreate, func(_ *admissionv1.AdmissionRequest, doc document) {
 		spec := at(doc, "spec")
