@@ -14,8 +14,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// Additions returns edits that add values, as other parties do: to metadata, containers, volumes, tolerations and
-// variables. If custom is set, doc is a custom resource, and they also copy its list elements.
+// Additions returns edits that add values to doc as other parties do, in random order: labels, containers, volumes,
+// tolerations, environment variables and others. If custom is set, doc is a custom resource, and further edits add
+// renamed copies of its list elements.
 func Additions(random *rand.Rand, doc any, custom bool) (edits []Edit) {
 	for _, meta := range allMetadata(doc) {
 		edits = append(edits,
@@ -48,8 +49,8 @@ func Additions(random *rand.Rand, doc any, custom bool) (edits []Edit) {
 	return append(edits, Edit{What: Insert, Path: Finalizers, Value: "rival.example.com/added"})
 }
 
-// LegalDuplicates returns edits that add nearly equal elements which the API server accepts, such as two ports with the
-// same number and different protocols.
+// LegalDuplicates returns edits that add nearly equal elements to lists. The API server accepts them, such as two ports
+// with the same number and different protocols.
 func LegalDuplicates(doc any) (edits []Edit) {
 	if fields, _ := doc.(map[string]any); fields["kind"] == "Service" && fields["apiVersion"] == "v1" {
 		port := func(protocol string) any {
@@ -86,8 +87,8 @@ func LegalDuplicates(doc any) (edits []Edit) {
 	return edits
 }
 
-// LikeRemoved returns two edits for each named element that the webhook removes. They add the element again, once as a
-// twin (see TwinSuffix) and once with an unrelated name.
+// LikeRemoved returns two edits for each named element that a webhook removes, according to changes. They add the
+// element again, once with the suffix TwinSuffix and once with an unrelated name.
 func LikeRemoved(changes []tree.Change) (edits []Edit) {
 	for _, c := range changes {
 		element, ok := tree.Clone(c.Old).(map[string]any)
@@ -174,7 +175,7 @@ func fullContainer() map[string]any {
 // largeInteger is an integer that a float64 cannot represent.
 const largeInteger = 1<<53 + 1
 
-// UnknownFields returns edits that add fields which no Go type has, in the spec and in list elements.
+// UnknownFields returns edits that add fields which no Go type has: to the object, its spec and its list elements.
 func UnknownFields(random *rand.Rand, doc any) (edits []Edit) {
 	put := func(at tree.Path) {
 		n := len(edits)
@@ -208,5 +209,5 @@ func UnknownFields(random *rand.Rand, doc any) (edits []Edit) {
 	return edits
 }
 
-// TwinSuffix ends the names of the copies that LikeRemoved adds. The copied elements come from samples.
+// TwinSuffix is the suffix of the names of the copies that LikeRemoved adds.
 const TwinSuffix = "-twin"

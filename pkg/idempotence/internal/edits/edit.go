@@ -10,11 +10,11 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// An Edit is a change of an object by another party.
+// An Edit is a change of an object, such as a user or another webhook makes.
 type Edit struct {
 	What EditKind `json:"what"`
 	Path Path     `json:"path"`
-	// Value is put at the path or inserted into the list there.
+	// Value is set at the path, or inserted into the list at the path.
 	Value any `json:"value,omitempty"`
 	// Front makes an Insert add its element at the start of the list, instead of the end.
 	Front bool `json:"front,omitempty"`
@@ -23,10 +23,11 @@ type Edit struct {
 // A Path identifies a part of an object.
 type Path = tree.Path
 
-// An EditKind is a kind of edit.
+// An EditKind says how an Edit changes an object.
 type EditKind string
 
-// The kinds of edits.
+// The kinds of edits. Put sets a value, Remove removes one, Insert adds an element to a list, and Reverse reverses the
+// order of a list.
 const (
 	Put     EditKind = "put"
 	Remove  EditKind = "remove"
@@ -48,7 +49,8 @@ func (e Edit) String() string {
 	return fmt.Sprintf("%s %s", e.What, e.Path)
 }
 
-// Apply returns the edited document, or false if the edit has no effect.
+// Apply returns the edited document. It returns false if the edit cannot be made, for example because the path does not
+// exist or the list has the element already.
 func (e Edit) Apply(doc any) (any, bool) {
 	switch e.What {
 	case Put:
@@ -83,7 +85,7 @@ func hasElement(path tree.Path, value, element any) bool {
 	return slices.ContainsFunc(list, func(e any) bool { return tree.Identity(path, e) == identity })
 }
 
-// UnmarshalJSON implements json.Unmarshaler. It keeps integers as integers.
+// UnmarshalJSON implements json.Unmarshaler. It decodes integers as int64, not as float64.
 func (e *Edit) UnmarshalJSON(text []byte) error {
 	type plain Edit
 	wire := struct {

@@ -6,7 +6,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// Furnish extends a document and the Pods in it with all kinds of fields that webhooks read.
+// Furnish sets labels, annotations and finalizers of a document, and many Pod fields that webhooks read. It returns the
+// changed document.
 func Furnish(doc any) any {
 	for _, m := range []struct{ of, key, value string }{
 		{"labels", "app.kubernetes.io/component", "Checkout-Service.With_a-Name-as-Long-as-the-API-Server-Allows-6"},

@@ -8,7 +8,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// Neighbours has the edits of simulated rivals, by name. These rivals behave well: each changes only its own parts.
+// Neighbours maps the name of each simulated rival to a function that edits an object like that rival. A rival is
+// another webhook. These rivals behave well: each changes only its own parts.
 var Neighbours = map[string]func(doc any) any{
 	"appends a sidecar":              func(doc any) any { return withSidecar(doc, false) },
 	"inserts a sidecar" + FrontRival: func(doc any) any { return withSidecar(doc, true) },
@@ -32,7 +33,7 @@ func withNotes(doc any) any {
 	return doc
 }
 
-// allMetadata are the paths of the metadata of an object and of the Pod templates in it.
+// allMetadata returns the paths of the metadata of an object and of the Pod templates in it.
 func allMetadata(doc any) []tree.Path {
 	paths := []tree.Path{Metadata}
 	for _, containers := range ContainerLists(doc) {
@@ -43,8 +44,8 @@ func allMetadata(doc any) []tree.Path {
 	return paths
 }
 
-// kept returns a document in which the container and the variable of the rival are the first, or the last, of their
-// lists.
+// kept returns a document that has the container and the variable of the rival. If first is set, they are the first
+// elements of their lists, otherwise the last.
 func kept(doc any, first bool) any {
 	doc = withVariable(withSidecar(doc, first))
 	tree.Lists(doc, func(p tree.Path, list []any) {
@@ -67,7 +68,7 @@ func kept(doc any, first bool) any {
 	return doc
 }
 
-// FrontRival ends the names of those simulated rivals that insert their elements at the start of a list.
+// FrontRival is the suffix of the names of simulated rivals that insert their elements at the start of a list.
 const FrontRival = " first"
 
 const (
@@ -107,7 +108,7 @@ func ContainerLists(doc any) (paths []tree.Path) {
 	return paths
 }
 
-// inEach applies an edit in each element of a list.
+// inEach applies an edit to each element of a list.
 func inEach(doc any, list tree.Path, edit func(at tree.Path) Edit) any {
 	value, _ := tree.Get(doc, list)
 	elements, _ := value.([]any)

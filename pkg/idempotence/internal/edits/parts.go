@@ -12,11 +12,12 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// mostParts is the maximum number of parts of one result that become edits.
+// mostParts is the maximum number of a webhook's changes from which PartialResults and ByOthers derive edits.
 const mostParts = 16
 
-// PartialResults returns edits that put parts of the result into the object x. If parts is set, the edits put the parts
-// themselves, alone and together. If alike is set, further edits put elements that resemble a part.
+// PartialResults returns edits for objects that already have a part of the webhook's result. changes leads from x to
+// the result. If parts is set, the edits add the parts themselves, one or several at a time. If alike is set, further
+// edits add elements that resemble a part.
 func PartialResults(x any, changes []tree.Change, parts, alike bool) [][]Edit {
 	var all []Edit
 	for _, c := range changes {
@@ -67,7 +68,8 @@ func Single(changes []tree.Change) (out []tree.Change) {
 	return out
 }
 
-// putPart returns the edit that puts a part in its place. An element goes to the end of its list.
+// putPart returns the edit that adds a part at its path. If the part is a list element, the edit adds it at the end of
+// the list.
 func putPart(p tree.Path, value any) Edit {
 	if last := p[len(p)-1]; last.Element {
 		return Edit{What: Insert, Path: p[:len(p)-1], Value: value}
@@ -75,8 +77,8 @@ func putPart(p tree.Path, value any) Edit {
 	return Edit{What: Put, Path: p, Value: value}
 }
 
-// lookAlikes returns edits that add elements with the name, path or address of a part and other content, as if the user
-// had set them.
+// lookAlikes returns edits that add elements as if the user had set them. They have the name, path or address of a
+// part, but other content.
 func lookAlikes(x any, c tree.Change) [][]Edit {
 	if c.Kind != tree.Added {
 		return nil
@@ -132,7 +134,7 @@ func lookAlikes(x any, c tree.Change) [][]Edit {
 	return nil
 }
 
-// podSpec returns the start of a path, up to the Pod spec in it. The Pod spec is the object that has containers.
+// podSpec returns the path of the Pod spec on the way to p. The Pod spec is the object that has containers.
 func podSpec(p tree.Path) tree.Path {
 	for i, s := range p {
 		if strings.HasSuffix(strings.ToLower(s.Name), "containers") {
@@ -154,11 +156,11 @@ func mountEdits(x any, volumes tree.Path, name string) (edits []Edit) {
 	return edits
 }
 
-// mostImages is the maximum number of images that ByOthers always changes.
+// mostImages is the number of container images for which ByOthers always returns edits.
 const mostImages = 2
 
-// ByOthers returns edits of a result that other parties may make. The edits change or remove parts of the webhook and
-// of the user.
+// ByOthers returns edits that other parties may make to the result of a webhook. The edits change or remove what the
+// webhook set (changes), and some other values at random.
 func ByOthers(random *rand.Rand, result any, changes []tree.Change) (out [][]Edit) {
 	for i, c := range changes {
 		if i == mostParts {
@@ -202,8 +204,8 @@ func ByOthers(random *rand.Rand, result any, changes []tree.Change) (out [][]Edi
 	return append(out, foreign[:min(len(foreign), 12)]...)
 }
 
-// removals returns edits that remove several of the webhook's additions at once: one removes its annotations and
-// labels, another everything else. Further edits rename its containers.
+// removals returns edits that remove several additions of the webhook at once: either its annotations and labels, or
+// everything else. Further edits rename its containers.
 func removals(changes []tree.Change) (out [][]Edit) {
 	var notes, parts []Edit
 	for _, c := range changes {
@@ -228,7 +230,7 @@ func removals(changes []tree.Change) (out [][]Edit) {
 	return out
 }
 
-// isIdentity reports whether a value identifies its element or its object.
+// isIdentity reports whether the value at a path identifies its element or its object, so that no edit may change it.
 func isIdentity(p tree.Path) bool {
 	if p[0].Name == "apiVersion" || p[0].Name == "kind" || p[0].Name == "status" {
 		return true
@@ -239,7 +241,7 @@ func isIdentity(p tree.Path) bool {
 	return len(p) > 1 && p[len(p)-2].Element && !p[len(p)-1].Element && strings.Contains(p[len(p)-2].Key, p[len(p)-1].Name+"=")
 }
 
-// otherValues returns edits that replace the values of a part.
+// otherValues returns edits that each replace one value in a part by another value.
 func otherValues(at tree.Path, part any) (out [][]Edit) {
 	tree.Leaves(part, func(p tree.Path, value any) {
 		path := append(slices.Clone(at), p...)

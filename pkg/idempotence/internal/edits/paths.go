@@ -6,7 +6,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// Paths of metadata.
+// Paths in the metadata of an object. The harness sets TouchedAnnotation to make an update.
 var (
 	Metadata          = tree.Path{{Name: "metadata"}}
 	annotations       = Metadata.Member("annotations")

@@ -16,7 +16,8 @@ import (
 //go:embed settings.yaml
 var settingsFile []byte
 
-// KnownSettings holds the lists of settings.yaml.
+// KnownSettings returns the content of settings.yaml: lists of fields that users may set, for kinds and for parts of a
+// Pod.
 var KnownSettings = sync.OnceValue(func() map[string]any {
 	encoded, err := yaml.YAMLToJSONStrict(settingsFile)
 	if err == nil {
@@ -64,7 +65,8 @@ func eachSetting(doc any, f func(members Fields, at ...tree.Path)) {
 	}
 }
 
-// NewSettings returns the edits for each setting that a user could add.
+// NewSettings returns, for each known setting that a user could add to doc, the edits that add it. They replace no
+// existing value.
 func NewSettings(doc any) (list [][]Edit) {
 	eachSetting(doc, func(members Fields, at ...tree.Path) {
 		var edits []Edit
@@ -99,7 +101,7 @@ func setting(doc any, at tree.Path, members Fields) (edits []Edit) {
 	return edits
 }
 
-// OtherSettings returns the edits for each setting that replaces an existing value.
+// OtherSettings returns, for each known setting that would replace an existing value of doc, the edits that make it.
 func OtherSettings(doc any) (list [][]Edit) {
 	eachSetting(doc, func(members Fields, at ...tree.Path) {
 		var edits []Edit

@@ -12,8 +12,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// Variations returns edits of a sample that each remove, empty or change one value, because other objects need not have
-// the sample's values. If knowsValid is false, they change only the name, labels and annotations.
+// Variations returns edits of a sample that each remove, empty or change one value, because other objects may lack the
+// sample's values. If knowsValid is false, the harness cannot validate the results, so the edits change only the name,
+// labels and annotations.
 func Variations(doc any, knowsValid bool) (list [][]Edit) {
 	add := func(what EditKind, p tree.Path, value any) {
 		list = append(list, []Edit{{What: what, Path: p, Value: value}})
@@ -68,7 +69,7 @@ func nodes(p tree.Path, value any, f func(tree.Path, any)) {
 	}
 }
 
-// isOfObject reports whether a value identifies the object.
+// isOfObject reports whether the value at a path identifies the object, or is all of its metadata.
 func isOfObject(p tree.Path) bool {
 	switch p[0].Name {
 	case "apiVersion", "kind":
@@ -79,12 +80,12 @@ func isOfObject(p tree.Path) bool {
 	return false
 }
 
-// isFree reports whether a value belongs to a label or an annotation, which may have any text.
+// isFree reports whether the value at a path is that of a label or annotation, which may be any text.
 func isFree(p tree.Path) bool {
 	return len(p) > 1 && !p[len(p)-1].Element && (p[len(p)-2].Name == "annotations" || p[len(p)-2].Name == "labels")
 }
 
-// oddTexts returns values that users write by mistake.
+// oddTexts returns texts that users may write by mistake, other than value.
 func oddTexts(value any) []string {
 	text, _ := value.(string)
 	list := []string{"", "true", "false", "0", "-1", "1", "1.5", "a lot", "{", "[]", "a,b", "A", text + "0", strings.Repeat("x", 63)}
