@@ -13,7 +13,8 @@ type Choices struct {
 	more  *rand.PCG
 }
 
-// NewChoices returns a source that reads the input. After its end, the numbers follow from the seed.
+// NewChoices returns a source that reads its numbers from the input. After the end of the input, the numbers follow
+// from the seed.
 func NewChoices(input []byte, seed int64) *Choices {
 	return &Choices{input: input, more: rand.NewPCG(uint64(seed), 0)}
 }
@@ -41,8 +42,8 @@ func (c *Choices) Uint64() uint64 {
 	return n | b<<whole | b | uint64(c.Next())<<fraction
 }
 
-// shape returns the index at which [Inputs.object] generates the chosen type of object: an unchanged sample, an
-// object with every kind of field, or a random one.
+// shape converts a choice to an index for [Inputs.object]: the index of an unchanged sample, of the object with every
+// kind of field, or of a random object.
 func (in *Inputs) shape(choice int) (i int) {
 	n := max(len(in.samples), 1)
 	switch choice % 8 {
@@ -54,8 +55,8 @@ func (in *Inputs) shape(choice int) (i int) {
 	return n + 1 + choice/8
 }
 
-// One generates an object and checks the laws on it. shape selects how the object is generated, and source supplies the
-// random choices.
+// One generates one object and checks the laws on it, for a fuzzer. shape selects how the object is generated, and
+// source supplies the random choices.
 func (r *Run) One(source *Choices, shape int) {
 	random, i := rand.New(source), r.inputs.shape(shape)
 	doc := r.inputs.object(random, i)

@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// All generates objects, the simplest first, and checks the laws on them.
+// All generates r.Objects objects, the simplest first, and checks the laws on each of them.
 func (r *Run) All() {
 	r.divideReplicas()
 	random := rand.New(rand.NewPCG(uint64(r.Seed), 0))
@@ -62,8 +62,8 @@ func (r *Run) All() {
 	}
 }
 
-// divideReplicas sends a different object to each replica, so that the replicas have different histories as in a
-// cluster.
+// divideReplicas sends a different object to each replica of a webhook. So the replicas have different histories, as in
+// a cluster.
 func (r *Run) divideReplicas() {
 	if !r.uses(ObjectsBefore) {
 		return
@@ -82,7 +82,7 @@ func (r *Run) divideReplicas() {
 	}
 }
 
-// one checks all laws on one object.
+// one checks all laws on one object. x is the object, out the webhooks' result for it, and before has earlier objects.
 func (r *Run) one(random *rand.Rand, i int, x *objects.Object, out *session.Outcome, before []any) {
 	try := func(law laws.Law, change func(c *laws.Case)) {
 		c := &laws.Case{Law: law, Object: x.Doc}
@@ -136,7 +136,7 @@ func (r *Run) one(random *rand.Rand, i int, x *objects.Object, out *session.Outc
 	}
 }
 
-// manifestAgain checks L6 on a manifest that is applied again as it was written, without defaults.
+// manifestAgain checks L6 on an object whose manifest is applied again. The manifest is doc, without defaults.
 func (r *Run) manifestAgain(doc any) {
 	if r.uses(ManifestsAgain) {
 		r.try(&laws.Case{Law: laws.L6, Object: doc, Variant: laws.SameAgain})
@@ -156,7 +156,8 @@ func (r *Run) tryParts(x *objects.Object, changes []tree.Change, try func(laws.L
 	}
 }
 
-// tryEdits checks L4a and L4b with edits by other parties between two calls.
+// tryEdits checks L4a and L4b with edits by other parties between two calls. It also checks L10, L2 and L1 on objects
+// that have the additions from the start.
 func (r *Run) tryEdits(random *rand.Rand, x, result *objects.Object, changes []tree.Change, try func(laws.Law, func(*laws.Case))) {
 	var additions []edits.Edit
 	if r.uses(Additions) {
@@ -199,7 +200,8 @@ func (r *Run) tryEdits(random *rand.Rand, x, result *objects.Object, changes []t
 	}
 }
 
-// partialResults returns the edits that put parts of a result into an object.
+// partialResults returns edits for objects that already have a part of the webhook's result. changes leads from x to
+// the result.
 func (r *Run) partialResults(x *objects.Object, changes []tree.Change) [][]edits.Edit {
 	return edits.PartialResults(x.Doc, changes, r.uses(PartialResults), r.uses(SimilarParts))
 }
@@ -214,7 +216,8 @@ func (r *Run) additions(random *rand.Rand, doc any) []edits.Edit {
 	return all
 }
 
-// legal returns the edits that the API server accepts. It tries each edit together with the legal edits before it.
+// legal returns those edits that the API server accepts together. It tries each edit after the edits that it accepted
+// before.
 func (r *Run) legal(x *objects.Object, edits []edits.Edit) (legal []edits.Edit) {
 	for _, e := range edits {
 		if _, ok := r.Edited(x, append(slices.Clone(legal), e)); ok {

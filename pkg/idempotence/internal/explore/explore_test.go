@@ -37,7 +37,7 @@ var kinds = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "ServiceAccount"},
 }
 
-// newRun returns a run that creates objects of a kind. It has no webhook.
+// newRun returns a run without webhooks, to generate objects of a kind.
 func newRun(t *testing.T, k *objects.Kind) *Run {
 	t.Helper()
 	namespaces, err := session.NewNamespaces(nil, nil)
@@ -63,7 +63,8 @@ func TestFurnishedObjectIsValid(t *testing.T) {
 	}
 }
 
-// The identity of a list element follows from the name of the list. It must agree with the keys that the types declare.
+// TestIdentityAgreesWithTheTypes checks how package tree identifies list elements. It uses only the name of the list,
+// and must agree with the keys that the Go types declare.
 func TestIdentityAgreesWithTheTypes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 0))
 	seen := map[string]bool{}
@@ -95,7 +96,8 @@ func TestIdentityAgreesWithTheTypes(t *testing.T) {
 	}
 }
 
-// The API server must accept an object with all additions.
+// TestAdditionsAreLegalTogether adds all generated additions to an object. The API server must accept nearly all of
+// them together.
 func TestAdditionsAreLegalTogether(t *testing.T) {
 	for _, gvk := range kinds {
 		k := objects.KindOf(gvk)
@@ -113,7 +115,8 @@ func TestAdditionsAreLegalTogether(t *testing.T) {
 	}
 }
 
-// The keys and the optional fields of a definition decide which edits are tried.
+// TestDefinitionDecidesTheEdits uses a CustomResourceDefinition. The edits must remove its optional fields and insert
+// elements into its lists.
 func TestDefinitionDecidesTheEdits(t *testing.T) {
 	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
 	crd := &apiextensionsv1.CustomResourceDefinition{
@@ -155,7 +158,8 @@ func TestDefinitionDecidesTheEdits(t *testing.T) {
 	}
 }
 
-// Different inputs of a fuzzer must generate different objects.
+// TestChoicesDecideTheObject generates objects from inputs of a fuzzer. Different inputs must generate different
+// objects.
 func TestChoicesDecideTheObject(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))
 	in := NewInputs(objects.KindOf(schema.GroupVersionKind{Version: "v1", Kind: "Pod"}), nil)

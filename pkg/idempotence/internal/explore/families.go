@@ -2,8 +2,8 @@
 
 package explore
 
-// A Family is a class of inputs. For each family there is a test: it disables the family and requires that the harness
-// then misses a known bug. Otherwise the family would not be worth its time.
+// A Family is a class of inputs. For each family, a test disables the family and requires that the harness then misses
+// a known bug. A family that finds no bug of its own is not worth its time.
 type Family string
 
 // The families.

@@ -19,8 +19,8 @@ import (
 // enoughUnanswered is the number of objects without a response after which a webhook counts as hanging.
 const enoughUnanswered = 3
 
-// hangs reports whether the webhook never responds. If so, it ends the run, because every further call would last until
-// its timeout. x is the first object and out its result.
+// hangs reports whether the webhook never responds. If so, it reports a finding and ends the run, because every further
+// call would last until its timeout. x is the first object and out its result.
 func (r *Run) hangs(x *objects.Object, out *session.Outcome) bool {
 	if !out.Late() || !r.FirstKind {
 		return false

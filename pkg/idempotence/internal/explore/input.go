@@ -21,7 +21,7 @@ type Inputs struct {
 	defined   bool // a CustomResourceDefinition defines the kind
 }
 
-// NewInputs returns the generator for a kind. samples are documents of any kind.
+// NewInputs returns the generator for a kind. It ignores samples of other kinds.
 func NewInputs(k *objects.Kind, samples []any) *Inputs {
 	in := &Inputs{furnished: true}
 	if k.Namespaced {
@@ -79,10 +79,11 @@ func (in *Inputs) object(random *rand.Rand, i int) any {
 	return object
 }
 
-// fullEvery is the interval at which an object of a custom resource has all fields of its schema.
+// fullEvery is n if every n-th generated custom resource has all fields of its schema.
 const fullEvery = 4
 
-// isFull reports whether an object gets all fields of its schema. turn counts the objects after the samples.
+// isFull reports whether an object gets all fields of its schema. turn is the number of the object, counted from 0
+// after the samples.
 func (in *Inputs) isFull(turn int) bool {
 	return in.defined && in.furnished && turn >= 0 && turn%fullEvery == 0
 }

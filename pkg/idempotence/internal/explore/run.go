@@ -60,7 +60,8 @@ func (r *Run) uses(f Family) bool { return !r.Unused[f] }
 // different failure mode.
 const maxFindings = 3
 
-// try checks a case and shrinks a violation. It ignores findings that are already known.
+// try checks a case. If a law fails in a way that is not known yet, try shrinks the case and passes the finding to
+// Found.
 func (r *Run) try(c *laws.Case) {
 	if r.Over() || slices.Contains(r.Without, c.Law) || len(r.Tally.Modes[c.Law]) >= maxFindings {
 		return
@@ -98,7 +99,7 @@ func (r *Run) PlaceOf(f *laws.Finding) string {
 	return path[:min(len(path), 2)].String()
 }
 
-// Try checks a case and counts it.
+// Try checks a case, counts it in the tally, and returns the finding or nil.
 func (r *Run) Try(c *laws.Case) *laws.Finding {
 	r.Tally.Tried[c.Law]++
 	f, decided := r.Check(c)
@@ -108,7 +109,7 @@ func (r *Run) Try(c *laws.Case) *laws.Finding {
 	return f
 }
 
-// CountObject counts an object and the webhook's result for it.
+// CountObject sends x to the webhooks and returns their result. It counts both in the tally.
 func (r *Run) CountObject(x *objects.Object) *session.Outcome {
 	r.Tally.Objects++
 	out := r.F(r.Fresh(), session.Query{Object: x})

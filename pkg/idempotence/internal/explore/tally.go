@@ -31,7 +31,7 @@ func newTally() Tally {
 	return Tally{Broken: map[laws.Law]bool{}, Advised: map[laws.Law]bool{}, Modes: map[laws.Law][]laws.Mode{}, places: map[laws.Law][]string{}, Tried: map[laws.Law]int{}, Decided: map[laws.Law]int{}}
 }
 
-// Add counts a finding. place is the result of Run.PlaceOf, which may be empty.
+// Add records a finding. place is the result of Run.PlaceOf, which may be empty.
 func (t *Tally) Add(f *laws.Finding, place string) {
 	law := f.Case.Law
 	if f.Advice {

@@ -14,17 +14,18 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// The run also updates the first updatedObjects objects, and then one in every oneOfUpdated objects.
+// The laws are also checked on updates of the first updatedObjects objects, and then of one in oneOfUpdated objects.
 const updatedObjects, oneOfUpdated = 6, 8
 
-// Maximum numbers of cases for one update. They are low, because the checks of the creation cover similar cases.
+// Maximum numbers of cases for one update. They are low, because the checks on new objects cover similar cases.
 const (
 	mostUpdateParts     = 8
 	mostUpdateEdits     = 8
 	mostUpdateAdditions = 6
 )
 
-// tryAfterCreation checks the laws on requests after an object's creation.
+// tryAfterCreation checks laws on the requests that follow the creation of x: its deletion and its updates. result is
+// the webhooks' result for x.
 func (r *Run) tryAfterCreation(random *rand.Rand, i int, x, result *objects.Object) {
 	if r.Handles(admissionv1.Delete) && r.uses(DeletionRequests) {
 		r.try(&laws.Case{Law: laws.L2, Object: x.Doc, Variant: laws.DeletionRequest})
@@ -47,8 +48,8 @@ func (r *Run) tryAfterCreation(random *rand.Rand, i int, x, result *objects.Obje
 	}
 }
 
-// tryUpdate checks the laws of reinvocation on an update of an object. It reports whether the webhook changes the
-// object.
+// tryUpdate checks the laws on an update that annotates the stored object old. It reports whether the webhook changes
+// the updated object.
 func (r *Run) tryUpdate(random *rand.Rand, old any) (changed bool) {
 	leave, ok := r.EnterUpdate(old)
 	if !ok {

@@ -10,10 +10,11 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
-// mostVaried is the maximum number of objects on whose variations the laws are checked.
+// mostVaried is the maximum number of samples whose variations are checked.
 const mostVaried = 3
 
-// tryVariations checks the laws on variations of a sample. It also adds each setting between two calls, to check L4a.
+// tryVariations checks laws on variations of the sample doc. To check L4a, it also adds each known setting to result,
+// the result for doc, between two calls.
 func (r *Run) tryVariations(doc any, result *objects.Object) {
 	var all [][]edits.Edit
 	if r.uses(SingleSettings) {
