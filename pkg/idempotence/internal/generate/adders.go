@@ -18,7 +18,8 @@ type memberOf struct {
 
 var metaType = reflect.TypeFor[metav1.ObjectMeta]()
 
-// An adder generates an element for a list of m, or a name and a value for a map of m.
+// An adder generates a value for a list or map in the object m: an element of the list, or a name and a value for the
+// map.
 type adder func(b *build, m object) (name string, value any, ok bool)
 
 // adders has an adder for each member of a built-in type that another party may add to. Kinds with containers have
@@ -44,7 +45,7 @@ func element(of func(b *build, m object) any) adder {
 	return func(b *build, m object) (string, any, bool) { return "", of(b, m), true }
 }
 
-// entryOf adds to a map of strings.
+// entryOf returns an adder for the named map of strings.
 func entryOf(name string) adder {
 	return func(b *build, m object) (string, any, bool) {
 		entries, _ := m[name].(object)
@@ -53,7 +54,7 @@ func entryOf(name string) adder {
 	}
 }
 
-// entryOfData adds to one of the maps of a ConfigMap or Secret, which must not share keys.
+// entryOfData returns an adder for one of the maps of a ConfigMap or Secret, which must not share keys.
 func entryOfData(value string) adder {
 	return func(b *build, m object) (string, any, bool) {
 		taken := func(key string) bool {
@@ -66,8 +67,8 @@ func entryOfData(value string) adder {
 	}
 }
 
-// addedPort adds a port only if all other ports have names. A single port needs no name, but with several ports each
-// needs one.
+// addedPort generates a port if all ports of the Service have names. A single port needs no name, but if there are
+// several, each needs one.
 func addedPort(b *build, m object) (string, any, bool) {
 	ports := objects(m, "ports")
 	for _, p := range ports {

@@ -189,7 +189,8 @@ func (p *place) make(f *filler) (Addition, bool) {
 	return a, false
 }
 
-// freshKey changes the first key that can have another value, if another element of the list has the same keys.
+// freshKey gives v a new key if another element of the list has the same keys. It changes the first key that can have
+// any text.
 func (b *build) freshKey(n *node, list []any, v any) {
 	o, ok := v.(object)
 	if !ok || n.collection != Keyed || !n.holds(list, v) {

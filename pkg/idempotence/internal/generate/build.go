@@ -25,7 +25,7 @@ func (b *build) between(lo, hi int64) int64 { return lo + b.r.Int64N(hi-lo+1) }
 
 func pick[T any](b *build, of ...T) T { return of[b.r.IntN(len(of))] }
 
-// fresh returns one of the names, with a number appended if the name is taken.
+// fresh returns one of the names, with a number appended if taken reports that the name is in use.
 func (b *build) fresh(taken func(string) bool, names ...string) string {
 	name := pick(b, names...)
 	if !taken(name) {
@@ -70,7 +70,8 @@ func appendTo(m object, name string, elements ...any) {
 	m[name] = append(l[:len(l):len(l)], elements...)
 }
 
-// put sets a member that is missing. It keeps an existing member, which belongs to the user.
+// put sets a member that is missing, and reports whether it did. It keeps an existing member, which belongs to the
+// user.
 func put(m object, name string, value any) bool {
 	if _, has := m[name]; has || m == nil {
 		return false
@@ -79,7 +80,7 @@ func put(m object, name string, value any) bool {
 	return true
 }
 
-// has reports whether an element of a list has this value.
+// has reports whether an element of the list has the value in its member key.
 func has(m object, list, key string, value any) bool {
 	for _, o := range objects(m, list) {
 		if o[key] == value {

@@ -11,8 +11,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// The harness must not call an object invalid that the API server accepts. So internal/k8svalidation must accept
-// generated objects, additions and samples.
+// TestBuiltinValidatesObjects validates generated objects, additions and samples with internal/k8svalidation. It must
+// accept all of them, because the harness must not call an object invalid that the API server accepts.
 func TestBuiltinValidatesObjects(t *testing.T) {
 	for _, typ := range builtIn {
 		g := generator(typ)

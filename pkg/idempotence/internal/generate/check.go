@@ -68,8 +68,8 @@ func (g *Generator) repair(o object) bool {
 	return false
 }
 
-// remove deletes the innermost optional value on the path, which comes from an error message. If a name on the path has
-// dots, remove cannot find that member. It then deletes the value that contains the member.
+// remove deletes the innermost optional value on the path, which comes from an error message. If a name on the path
+// contains dots, remove cannot find that member. Then it deletes the value that contains the member.
 func (s *Schema) remove(o object, path string) bool {
 	take := func() {}
 	found := false

@@ -12,7 +12,7 @@ var (
 	containerLists = []string{"containers", "initContainers", "ephemeralContainers"}
 )
 
-// container generates a container with a new name in the Pod. Names share prefixes on purpose.
+// container returns a container with a name that is new in the Pod, derived from one of names.
 func (s *scope) container(names ...string) object {
 	name := s.fresh(func(name string) bool {
 		for _, list := range containerLists {
@@ -25,7 +25,8 @@ func (s *scope) container(names ...string) object {
 	return object{"name": name, "image": pick(s.build, images...)}
 }
 
-// regular returns the containers that can have probes and ports: all except init containers that run to completion.
+// regular returns the containers that can have probes and lifecycle hooks: all except init containers that run to
+// completion.
 func (s *scope) regular() []object {
 	cs := objects(s.spec, "containers")
 	for _, c := range objects(s.spec, "initContainers") {
@@ -199,7 +200,7 @@ func twoProtocols(s *scope) bool {
 
 var probeNames = []string{"livenessProbe", "readinessProbe", "startupProbe"}
 
-// probe returns a trait that adds a probe or lifecycle hook with this handler.
+// probe returns a trait that adds a probe with the handler to some containers.
 func probe(handler func(*scope) object) func(*scope) bool {
 	return inRegular(func(s *scope, c object) bool {
 		name := pick(s.build, probeNames...)

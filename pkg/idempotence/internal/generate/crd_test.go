@@ -79,7 +79,8 @@ func TestCustomResourcesAreValid(t *testing.T) {
 	}
 }
 
-// Each member of the schema, and each value of its enums, appears in a generated object.
+// TestCustomResourcesHaveEveryMember checks that each member of the schema, and each value of its enums, appears in a
+// generated object.
 func TestCustomResourcesHaveEveryMember(t *testing.T) {
 	g := crdGenerator(t, "widgets")
 	seen := map[string]bool{}

@@ -60,7 +60,7 @@ func envFromFields(s *scope, c object) bool {
 	return true
 }
 
-// repeatedEnv adds an environment variable with an existing name. The last value is used.
+// repeatedEnv adds an environment variable with an existing name. This is legal, and the last value is used.
 func repeatedEnv(s *scope, c object) bool {
 	name := pick(s.build, envNames...)
 	if env := objects(c, "env"); len(env) > 0 {

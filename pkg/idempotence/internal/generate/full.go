@@ -13,11 +13,11 @@ const (
 	// mostFilling is the highest probability of each top-level member of a custom resource, such as spec. Without these
 	// members, the resource is nearly empty.
 	mostFilling = 0.9
-	// mostOptional bounds the optional members of a full object.
+	// mostOptional is the number of optional members of a full object after which it gets few others.
 	mostOptional = 300
 )
 
-// optional returns the probability of an optional member. It falls with the depth.
+// optional returns the probability of an optional member. In an object that is not full, it falls with the depth.
 func (f *filler) optional(depth int) float64 {
 	if f.full {
 		if f.made++; f.made > mostOptional {

@@ -66,7 +66,8 @@ func TestFullObjects(t *testing.T) {
 	}
 }
 
-// Generated custom resources rarely lack spec and similar members, although all of them are optional.
+// TestOptionalMembersArePresent generates custom resources without required members. Most of them must have a spec, and
+// many must have a list in the spec.
 func TestOptionalMembersArePresent(t *testing.T) {
 	g := nested(t)
 	with, deep := 0, 0

@@ -68,7 +68,7 @@ func TestEveryTraitAppears(t *testing.T) {
 	}
 }
 
-// Each value of a Pod's enums appears in a generated document.
+// TestEveryEnumValueAppears checks that each value of the enums of a Pod appears in a generated Pod.
 func TestEveryEnumValueAppears(t *testing.T) {
 	want := map[string][]string{
 		"restartPolicy": {"Always", "OnFailure", "Never"}, "dnsPolicy": {"ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"},

@@ -39,7 +39,7 @@ func isBuiltIn(t reflect.Type) bool {
 	return t != nil && (strings.HasPrefix(t.PkgPath(), "k8s.io/api/") || strings.HasPrefix(t.PkgPath(), "k8s.io/apimachinery/"))
 }
 
-// metadataNode is shared by all schemas of custom resources.
+// metadataNode returns the node for metadata, which all schemas of custom resources share.
 var metadataNode = sync.OnceValue(func() *node { return typeCompiler{}.node(shape.Of(reflect.TypeFor[metav1.ObjectMeta]())) })
 
 // typeCompiler holds the nodes of the types seen so far, including unfinished ones.

@@ -82,7 +82,7 @@ func restart(policy string) func(*scope) bool {
 	}
 }
 
-// gracePeriod sets a grace period. If the Pod has lifecycle hooks, it is longer than their sleep.
+// gracePeriod sets a grace period. In a Pod with lifecycle hooks, the period is longer than their sleep.
 func gracePeriod(s *scope) bool {
 	for _, c := range s.all() {
 		if c["lifecycle"] != nil {
@@ -144,7 +144,8 @@ func hostName(s *scope) bool {
 	return put(s.spec, "hostname", "db-0")
 }
 
-// hostNetwork adds the host network, where each container port is also a host port and must be unique.
+// hostNetwork lets the Pod use the network of the host. There each container port is also a host port and must be
+// unique.
 func hostNetwork(s *scope) bool {
 	type hostPort struct{ port, protocol any }
 	seen := map[hostPort]bool{}
@@ -164,7 +165,8 @@ func hostNetwork(s *scope) bool {
 	return m["sysctls"] == nil && s.spec["hostUsers"] == nil && s.spec["hostnameOverride"] == nil && !s.windows() && put(s.spec, "hostNetwork", true)
 }
 
-// hostIPC is illegal together with sysctls of the Pod's own IPC namespace.
+// hostIPC lets the Pod use the IPC namespace of the host. This is illegal together with sysctls of the Pod's own IPC
+// namespace.
 func hostIPC(s *scope) bool {
 	m, _ := s.spec["securityContext"].(object)
 	return m["sysctls"] == nil && s.spec["hostUsers"] == nil && !s.windows() && put(s.spec, "hostIPC", true)
@@ -186,7 +188,7 @@ func emptyLists(s *scope) bool {
 	return done
 }
 
-// nullMembers adds members with null, which equal absent members.
+// nullMembers sets missing members to null, which means the same as a missing member.
 func nullMembers(s *scope) bool {
 	done := put(s.spec, pick(s.build, "volumes", "tolerations", "nodeSelector", "affinity", "securityContext"), nil)
 	for _, c := range s.all() {

@@ -57,7 +57,7 @@ func TestCustomResourcesWithoutATrait(t *testing.T) {
 	}
 }
 
-// A trait that does not fit the sample is not added.
+// TestTraitsFitTheSample generates objects from samples that forbid certain traits. No object must have these traits.
 func TestTraitsFitTheSample(t *testing.T) {
 	port := object{"containerPort": int64(80)}
 	container := func(name string, more object) object {
@@ -90,7 +90,8 @@ func TestTraitsFitTheSample(t *testing.T) {
 	}
 }
 
-// The Pods of a StatefulSet have volumes that their template does not list.
+// TestClaimTemplatesAreMounted requires that some generated StatefulSet mounts a volume of its volumeClaimTemplates.
+// The Pod template does not list such a volume.
 func TestClaimTemplatesAreMounted(t *testing.T) {
 	g := generator(reflect.TypeFor[appsv1.StatefulSet]())
 	for seed := range uint64(seeds) {

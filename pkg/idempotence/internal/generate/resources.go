@@ -2,10 +2,11 @@
 
 package generate
 
-// A size has quantities in several notations.
+// A size has quantities of one resource: low ones for requests, and high ones for limits.
 type size struct{ low, high []any }
 
-// In each size, no low quantity exceeds a high one. JSON permits numbers and strings.
+// In plainSizes and oddSizes, no low quantity exceeds a high one. oddSizes uses unusual notations. In JSON, a quantity
+// can be a number or a string.
 var plainSizes = map[string]size{
 	"cpu":               {low: []any{"100m", "250m"}, high: []any{"500m", "1", "2"}},
 	"memory":            {low: []any{"64Mi", "128Mi"}, high: []any{"256Mi", "1Gi"}},

@@ -63,7 +63,7 @@ func (l *limits) unique() bool { return l != nil && l.uniqueItems }
 // size returns the legal size nearest to wanted.
 func (*limits) size(low, high, wanted int64) int64 { return min(max(low, wanted), high) }
 
-// needed returns the members that o lacks to satisfy anyOf and oneOf.
+// needed returns names of members that o must have to satisfy anyOf and oneOf. It returns none if o satisfies both.
 func (f *filler) needed(n *node, o object) []string {
 	if n.limits == nil {
 		return nil
@@ -90,7 +90,7 @@ func hasAll(o object, members []string) bool {
 	return true
 }
 
-// atLeast adds members up to minProperties.
+// atLeast adds members until o has minProperties. It returns false if it finds too few.
 func (f *filler) atLeast(n *node, o object, depth int) bool {
 	for _, m := range n.fields {
 		if int64(len(o)) >= n.limits.minProperties() {
@@ -130,7 +130,7 @@ func (f *filler) intOrString(n *node) (any, bool) {
 	return pick[any](f.build, int64(1), "25%", "1"), true
 }
 
-// bounds returns the smallest and the largest legal integer.
+// bounds returns the smallest and the largest legal integer. low and high are the values for a node without limits.
 func (l *limits) bounds(low, high float64) (float64, float64) {
 	if l == nil {
 		return low, high
@@ -173,7 +173,7 @@ func (f *filler) integer(n *node) (any, bool) {
 	return int64(v * step), true
 }
 
-// decimal generates a number that JSON writes with a fraction, if one is legal.
+// decimal generates a number, with a fraction if the limits allow one.
 func (f *filler) decimal(n *node) (any, bool) {
 	low, high := n.limits.bounds(0, 100)
 	if n.limits != nil && n.limits.multipleOf != nil {

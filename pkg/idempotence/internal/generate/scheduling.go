@@ -62,7 +62,7 @@ func (b *build) nodeTerm() object {
 	return object{"matchExpressions": expressions}
 }
 
-// selector returns a label selector that selects other objects.
+// selector returns a random label selector for a field that selects Pods.
 func (b *build) selector() object {
 	if b.chance(0.5) {
 		return object{"matchLabels": object{"app": pick(b, words...)}}
@@ -111,7 +111,7 @@ func podAffinity(name string) func(*scope) bool {
 	}
 }
 
-// spread returns a topology spread constraint with a new pair of key and action. It returns false if all are used.
+// spread returns a topology spread constraint with a new pair of key and action. It returns false if it finds none.
 func (s *scope) spread() (object, bool) {
 	for range 4 {
 		key, action := pick(s.build, topologyKeys...), pick(s.build, "DoNotSchedule", "ScheduleAnyway")
@@ -145,7 +145,7 @@ func spreads(s *scope) bool {
 
 var addresses = []string{"10.1.2.3", "127.0.0.1", "2001:db8::1", "10.1.2.4"}
 
-// hostAlias returns a host alias with a new address. It returns false if all are used.
+// hostAlias returns a host alias with a random address. It returns false if the Pod has an alias with that address.
 func (s *scope) hostAlias() (object, bool) {
 	ip := pick(s.build, addresses...)
 	return object{"ip": ip, "hostnames": texts("db.local", "db")}, !has(s.spec, "hostAliases", "ip", ip)

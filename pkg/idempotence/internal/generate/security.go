@@ -2,7 +2,7 @@
 
 package generate
 
-// settings applies one of the setters to m, and each of the others with a probability of 0.3.
+// settings applies one of the functions to m, and each of the others with a probability of 0.3.
 func (b *build) settings(m object, members ...func(object)) {
 	members[b.r.IntN(len(members))](m)
 	for _, f := range members {

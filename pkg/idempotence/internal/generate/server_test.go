@@ -19,7 +19,8 @@ import (
 
 const namespace = "generated"
 
-// A real API server accepts the generated objects of all kinds with rules, and the additions to them.
+// TestServerAcceptsObjects sends generated objects to a real API server. It must accept the objects of all kinds for
+// which the package has rules, also with additions.
 func TestServerAcceptsObjects(t *testing.T) {
 	client := startServer(t)
 	var work sync.WaitGroup
@@ -52,7 +53,7 @@ func resource(client dynamic.Interface, s *Schema) dynamic.ResourceInterface {
 	return client.Resource(plural).Namespace(namespace)
 }
 
-// createMany reports all errors, and not only the first one.
+// createMany creates generated objects of one type. It reports all errors, and not only the first one.
 func createMany(t *testing.T, client dynamic.Interface, typ reflect.Type) {
 	g := &Generator{Schema: ForType(typ), Namespace: namespace}
 	seeds := uint64(20)

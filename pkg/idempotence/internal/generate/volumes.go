@@ -34,7 +34,7 @@ func emptyDir(s *scope) object {
 	return v
 }
 
-// files adds the members that ConfigMap, Secret and similar volumes share.
+// files adds members that ConfigMap, Secret and similar volumes have in common.
 func (b *build) files(v object) object {
 	if b.chance(0.3) {
 		v["items"] = []any{object{"key": "config", "path": "app/config.yaml"}}
@@ -66,7 +66,7 @@ func (b *build) fieldFile(path string) object {
 	return object{"path": path, "fieldRef": object{"fieldPath": pick(b, "metadata.labels", "metadata.annotations", "metadata.namespace")}}
 }
 
-// projected adds a volume with files of several sources, each at its own path.
+// projected returns the source of a projected volume with files of several sources, each at its own path.
 func projected(s *scope) object {
 	token := object{"path": "token"}
 	if s.chance(0.6) {
@@ -164,7 +164,7 @@ func (s *scope) freshPath(c object) string {
 	}, mountPaths...)
 }
 
-// mount returns a mount of a volume of the Pod, or nil if it has none.
+// mount returns a mount of a volume of the Pod, or nil if the Pod has no volume to mount.
 func (s *scope) mount(c object) object {
 	names := s.mountable()
 	if len(names) == 0 {
