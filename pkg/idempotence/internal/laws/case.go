@@ -9,7 +9,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
 )
 
-// A Case is an input of a law. It has everything that is needed to check the law on this input again.
+// A Case is one input for the check of a law. It has everything that is needed to repeat the check.
 type Case struct {
 	Law       Law
 	Kind      schema.GroupVersionKind // of Object
@@ -48,7 +48,7 @@ const (
 	SameAgain Variant = "same manifest again"
 )
 
-// Variants for webhooks that do not expect a request after the creation of an object.
+// Variants of L1 and L2 for requests after the creation of an object.
 const (
 	// AfterCreation checks L1 and L2 on updates that change nothing.
 	AfterCreation Variant = "after creation"

@@ -7,11 +7,12 @@ import "github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 // A Checker checks cases of laws with objects of one kind.
 type Checker struct{ *Trial }
 
-// New returns a checker.
+// New returns a checker that sends its requests through s.
 func New(s *session.Session, options Options) *Checker { return &Checker{NewTrial(s, options)} }
 
-// Check checks a case, and checks a violation again on fresh instances. decided is false if the case could not show
-// whether the law passes. Check ignores a result that arrives after the end of the run.
+// Check checks a case and returns a finding if the law fails. It returns only findings that appear again on fresh
+// instances. decided is false if the case could not show whether the law passes. Check ignores a result that arrives
+// after the end of the run.
 func (k *Checker) Check(c *Case) (f *Finding, decided bool) {
 	k.Checks++
 	if k.Step != nil {
@@ -38,7 +39,7 @@ func (k *Checker) checkOnce(c *Case) *Finding {
 	return k.checkOnRequest(c)
 }
 
-// checkOnUpdate checks a case with an old object.
+// checkOnUpdate checks a case whose requests are updates of an old object.
 func (k *Checker) checkOnUpdate(c *Case) *Finding {
 	leave, ok := k.EnterUpdate(c.Old)
 	if !ok {

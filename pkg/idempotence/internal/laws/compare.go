@@ -12,7 +12,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// unchanged checks that a call does not change the previous call's result.
+// unchanged checks that a call does not change the result of the previous call. before and again are the results of the
+// two calls.
 func (t *Trial) unchanged(c *Case, before, again *session.Outcome) *Finding {
 	if !again.OK() {
 		return nil // L2 reports it
@@ -38,7 +39,7 @@ func (t *Trial) noOp(c *Case, call string, out *session.Outcome, shown ...*sessi
 	return t.Finding(c, NoOpPatch, call+" changes nothing, but sends a patch: the API server counts that as a change and may call other webhooks again", shown...)
 }
 
-// namesExcepted reports whether exceptions cover the path of each operation of the last patch.
+// namesExcepted reports whether exceptions cover the path of each operation in the last patch of out.
 func (t *Trial) namesExcepted(law Law, out *session.Outcome) bool {
 	operations, err := jsonpatch.DecodePatch(out.Patch)
 	if err != nil || len(operations) == 0 {

@@ -13,7 +13,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// afterEdits checks L4a: edits by other parties between two calls.
+// afterEdits checks L4a: after edits by other parties between two calls, the result is valid and further calls do not
+// change it.
 type afterEdits struct{ *Trial }
 
 func (l afterEdits) check(c *Case) *Finding {

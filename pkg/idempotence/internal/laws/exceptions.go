@@ -30,12 +30,12 @@ func (t *Trial) differences(law Law, a, b *objects.Object) []tree.Change {
 // Changed returns the changes from a to b without those that exceptions for all laws cover.
 func (t *Trial) Changed(a, b *objects.Object) []tree.Change { return t.differences("", a, b) }
 
-// content returns the differences, except lists whose elements only have another order.
+// content returns the differences without lists that differ only in order.
 func (t *Trial) content(law Law, a, b *objects.Object) []tree.Change {
 	return slices.DeleteFunc(t.differences(law, a, b), func(c tree.Change) bool { return c.Kind == tree.Moved })
 }
 
-// excepted reports whether an exception covers a path.
+// excepted reports whether an exception covers a path. It records that such an exception was needed.
 func (t *Trial) excepted(law Law, path tree.Path) bool {
 	found := false
 	for i, e := range t.Exceptions {
@@ -101,7 +101,8 @@ func (t *Trial) allExcepted(law Law, at tree.Path, value any) bool {
 	return false
 }
 
-// leadsTo reports whether an exception's path may lead into the value at a path.
+// leadsTo reports whether an exception's path may lead into the value at a path. It records that such an exception was
+// needed.
 func (t *Trial) leadsTo(law Law, at tree.Path) bool {
 	found := false
 	for i, e := range t.Exceptions {

@@ -45,7 +45,8 @@ func TestExceptionsCoverParents(t *testing.T) {
 	}
 }
 
-// An exception counts as needed only if the result lacks the part at the exception's path.
+// TestExceptionIsNeededIfThePartIsMissing declares an exception for an annotation. It must count as needed only if the
+// result lacks the annotation.
 func TestExceptionIsNeededIfThePartIsMissing(t *testing.T) {
 	const plain, whole = `{"metadata":{"name":"a"}}`, `{"metadata":{"name":"a","annotations":{"at":"1"}}}`
 	for result, missing := range map[string]bool{whole: false, plain: true} {

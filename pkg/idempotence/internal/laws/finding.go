@@ -22,7 +22,7 @@ type Finding struct {
 	Outcomes []*session.Outcome // the requests that show the failure
 }
 
-// Finding returns a finding about a case.
+// Finding returns a finding about a case, with the kind and the operation of the trial.
 func (t *Trial) Finding(c *Case, mode Mode, summary string, outcomes ...*session.Outcome) *Finding {
 	found := *c
 	found.Kind, found.Operation = t.Kind.GroupVersionKind, t.Operation
@@ -49,7 +49,7 @@ func (t *Trial) Differences(f *Finding) ([]tree.Change, bool) {
 	}), true
 }
 
-// compared returns the two objects that should be equal.
+// compared returns the two objects that should be equal, or nil if the finding does not compare two objects.
 func (f *Finding) compared() (from, to *objects.Object) {
 	o := f.Outcomes
 	n := len(o)

@@ -13,7 +13,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// lateAdditions checks L4b: additions by other parties between two calls.
+// lateAdditions checks L4b: additions by other parties between two calls are treated like additions before the first
+// call.
 type lateAdditions struct{ *Trial }
 
 func (l lateAdditions) check(c *Case) *Finding {

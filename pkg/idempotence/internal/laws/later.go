@@ -10,7 +10,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 )
 
-// A timedCall is the recorded result of a call, with the time and the object of the call.
+// A timedCall is a recorded call: its time, its object and its result.
 type timedCall struct {
 	at   time.Time
 	x    *objects.Object
@@ -23,7 +23,7 @@ func (w *timedCall) record(x *objects.Object, call *session.Outcome) {
 	}
 }
 
-// checkInNextSecond checks L3 with a call in the next second.
+// checkInNextSecond checks L3 by repeating a call in the next second of the clock.
 func (l pure) checkInNextSecond(c *Case, x *objects.Object) *Finding {
 	if l.timed.x == nil || !sameMap(l.timed.x.Doc, c.Object) {
 		l.timed = timedCall{}
@@ -40,7 +40,7 @@ func (l pure) checkInNextSecond(c *Case, x *objects.Object) *Finding {
 	}
 }
 
-// checkAfterGaps checks L3 with the same request after a time gap.
+// checkAfterGaps checks L3 by repeating a request after each of Options.Gaps, with a fake clock.
 func (l pure) checkAfterGaps(c *Case, x *objects.Object) (found *Finding) {
 	if l.Bubble == nil {
 		return nil
@@ -63,7 +63,8 @@ func (l pure) checkAfterGaps(c *Case, x *objects.Object) (found *Finding) {
 	return found
 }
 
-// StartClock records a call, unless one is already recorded. L3 with NextSecond compares it with a later call.
+// StartClock records a call, unless one is already recorded. The variant NextSecond of L3 compares a later call with
+// it.
 func (t *Trial) StartClock(x *objects.Object, call *session.Outcome) { t.timed.record(x, call) }
 
 // Timed returns the object of the recorded call, or nil.

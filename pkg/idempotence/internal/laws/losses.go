@@ -12,8 +12,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// lost returns a finding about values that a call has removed. A removed value of a sample, or of the webhook's own
-// element, is only advice: the webhook may be meant to remove it.
+// lost returns a finding about values that a call has removed. It is only advice if the values come from a sample or
+// belong to the webhook's own element: the webhook may be meant to remove them.
 func (t *Trial) lost(c *Case, before *objects.Object, out *session.Outcome, when string) *Finding {
 	gone := slices.DeleteFunc(losses(t.differences(c.Law, before, out.After), out.After.Doc, t.Inputs.Same), func(gone tree.Change) bool {
 		return t.intended(c.Law, gone)
@@ -79,7 +79,7 @@ func stillThere(changes []tree.Change, c tree.Change, same func(list tree.Path, 
 	return nil, false
 }
 
-// unions lists groups of fields of which an object has exactly one, so that setting another one replaces it.
+// Each group in unions lists fields that exclude each other: setting one of them replaces another.
 var unions = [][]string{{"value", "valueFrom"}, {"exec", "httpGet", "tcpSocket", "grpc", "sleep"}}
 
 // overwritten reports whether a field was removed because another field of its union was set, such as a variable's
@@ -94,7 +94,8 @@ func overwritten(after any, p tree.Path) bool {
 	return false
 }
 
-// replaced reports whether another element took the place of a removed one.
+// replaced reports whether another element took the place of a removed one. It records the index of that element in
+// instead.
 func replaced(changes []tree.Change, c tree.Change, instead map[int]bool) bool {
 	if last := c.Path[len(c.Path)-1]; !last.Element || c.Path.Last() == "finalizers" {
 		return false
@@ -156,7 +157,8 @@ func similar(a, b any) bool {
 	return sure || 2*same > all
 }
 
-// ofOthers reports whether two elements of one type name different things, such as the metrics of two resources.
+// ofOthers reports whether two elements with the same type are about different things, such as the metrics of two
+// resources.
 func ofOthers(a, b map[string]any) bool {
 	if a["type"] == nil || !tree.Equal(a["type"], b["type"]) {
 		return false
@@ -215,7 +217,7 @@ func nameIn(doc any, p tree.Path) string {
 	return name
 }
 
-// namesOf returns the names of elements.
+// namesOf adds the name of an element, or of each element of a list, to names.
 func namesOf(value any, names map[string]bool) {
 	switch value := value.(type) {
 	case []any:
@@ -229,7 +231,7 @@ func namesOf(value any, names map[string]bool) {
 	}
 }
 
-// allNamed reports whether there are named elements, and each has one of the names.
+// allNamed reports whether value has named elements and names contains all their names.
 func allNamed(value any, names map[string]bool) bool {
 	found := map[string]bool{}
 	namesOf(value, found)
@@ -241,7 +243,7 @@ func allNamed(value any, names map[string]bool) bool {
 	return len(found) > 0
 }
 
-// mounts counts a volume's mounts.
+// mounts returns how often containers mount the volume.
 func mounts(doc any, volume string) (n int) {
 	tree.Lists(doc, func(p tree.Path, list []any) {
 		if p.Last() != "volumeMounts" {

@@ -86,5 +86,5 @@ func TestLosses(t *testing.T) {
 	}
 }
 
-// noKeys reports that no elements have equal keys, as for documents without a schema.
+// noKeys reports that two elements have no equal keys, as for documents without a schema.
 func noKeys(tree.Path, any, any) bool { return false }

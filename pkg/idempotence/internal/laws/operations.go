@@ -43,7 +43,7 @@ func (l afterCreation) check(c *Case) *Finding {
 	return nil
 }
 
-// allowsUpdate checks L2 on an update of the webhook's result. A webhook may deny all updates.
+// allowsUpdate checks L2 on an update of the webhook's result. There is no finding if the webhook denies all updates.
 func (l afterCreation) allowsUpdate(c *Case, x *objects.Object, created, update *session.Outcome) *Finding {
 	if v := l.failed(c, update); v != nil {
 		return v
@@ -58,7 +58,7 @@ func (l afterCreation) allowsUpdate(c *Case, x *objects.Object, created, update 
 	return l.Finding(c, Denied, "the webhook allows the object and then denies an update of its own result: "+update.Message, created, update)
 }
 
-// deletionRequest checks L2 on a DELETE.
+// deletionRequest checks L2 on a DELETE request: the webhook must allow or deny it.
 type deletionRequest struct{ *Trial }
 
 func (l deletionRequest) check(c *Case) *Finding {

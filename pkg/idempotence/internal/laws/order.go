@@ -47,7 +47,7 @@ func (l order) check(c *Case) *Finding {
 	return v
 }
 
-// writes reports whether a call changed the value at a path.
+// writes reports whether a call that changed x to after changed the value at a path.
 func writes(after, x *objects.Object, p tree.Path) bool {
 	return slices.ContainsFunc(tree.Changes(x.Doc, after.Doc), func(c tree.Change) bool { return p.HasPrefix(c.Path) || c.Path.HasPrefix(p) })
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// partsThere checks L5: objects that already have parts of the result.
+// partsThere checks L5 on objects that already have parts of the result, or similar parts.
 type partsThere struct{ *Trial }
 
 func (l partsThere) check(c *Case) *Finding {
@@ -60,8 +60,9 @@ func (l partsThere) check(c *Case) *Finding {
 	return l.unchanged(c, out, again)
 }
 
-// missing returns a finding if the webhook did not add a part that it adds to the plain object. The finding is only
-// advice if the user may want something else.
+// missing returns a finding if the webhook leaves out a part because the object has another part already. plain is the
+// result for x, and out the result for x with the edits of the case. The finding is only advice if the user may want
+// something else.
 func (l partsThere) missing(c *Case, x *objects.Object, plain, out *session.Outcome) *Finding {
 	change, found := l.leftOut(c.Law, x, plain, out)
 	if !found {
@@ -74,7 +75,7 @@ func (l partsThere) missing(c *Case, x *objects.Object, plain, out *session.Outc
 	return v
 }
 
-// leftOut returns a part that the webhook adds to the plain object and that out lacks.
+// leftOut returns a part that the webhook adds to x according to plain, but that out lacks.
 func (l partsThere) leftOut(law Law, x *objects.Object, plain, out *session.Outcome) (tree.Change, bool) {
 	for _, change := range edits.Single(tree.Changes(x.Doc, plain.After.Doc)) {
 		if change.Kind == tree.Added && !tree.Has(out.After.Doc, change.Path) && !elsewhere(out.After.Doc, change) && !l.intended(law, change) {

@@ -70,7 +70,8 @@ func (l pure) check(c *Case) *Finding {
 	return nil
 }
 
-// readsNamespace compares the result with that for the object without metadata.namespace, as old API servers sent it.
+// readsNamespace repeats the request without metadata.namespace, as old API servers sent it. It returns a finding if
+// the result differs from first.
 func (l pure) readsNamespace(c *Case, x *objects.Object, first *session.Outcome) *Finding {
 	doc, ok := tree.Remove(x.Doc, edits.Metadata.Member("namespace"))
 	if !ok || !first.OK() {
@@ -90,7 +91,7 @@ func (l pure) readsNamespace(c *Case, x *objects.Object, first *session.Outcome)
 	return v
 }
 
-// sameAnswer compares two responses to equal requests.
+// sameAnswer returns a finding if the responses to two equal requests differ.
 func (l pure) sameAnswer(c *Case, first, again *session.Outcome, how string) *Finding {
 	switch {
 	case first.OK() != again.OK():

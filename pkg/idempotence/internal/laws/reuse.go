@@ -17,7 +17,7 @@ import (
 // reusing lists the laws that reuse the responses of each other's cases.
 var reusing = []Law{L1, L2, L5, L10}
 
-// mostReused bounds the cached results. The cases of one object follow each other.
+// mostReused bounds the number of cached results. Few are enough, because the cases of one object follow each other.
 const mostReused = 16
 
 // reuse caches the results of earlier cases, and separately those of the current case, which makes its own calls.
@@ -25,7 +25,7 @@ type reuse struct {
 	earlier, now map[objects.Digest]*session.Outcome
 }
 
-// reusable returns the cache key of a request.
+// reusable returns the cache key of a request, or false if its result must not be reused.
 func (t *Trial) reusable(q session.Query) (key objects.Digest, ok bool) {
 	if t.Unshared || !slices.Contains(reusing, t.law) || t.Kind.Old != nil ||
 		q.Object == nil || q.Old != nil || q.Raw != nil || q.DryRun || q.Version != "" || q.Operation != t.Operation ||

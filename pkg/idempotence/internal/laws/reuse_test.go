@@ -9,7 +9,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 )
 
-// Only later cases reuse a result: a law that sends a request twice must see both responses.
+// TestCasesMakeTheirOwnCalls fills the cache of results. Only later cases must find a result there, because a law that
+// sends a request twice must see both responses.
 func TestCasesMakeTheirOwnCalls(t *testing.T) {
 	u := reuse{}
 	u.keep()

@@ -55,7 +55,8 @@ func (l reviewVersions) check(c *Case) *Finding {
 	return l.sameAs(c, first, l.F(l.Fresh(), session.Query{Object: x, Raw: otherwise(x.Doc)}), "another encoding of the object")
 }
 
-// readsVersion compares the result of a review in another version.
+// readsVersion sends a review in the version. It returns a finding if the response cannot be used or the result differs
+// from first.
 func (l reviewVersions) readsVersion(c *Case, x *objects.Object, first *session.Outcome, s session.Instances, version string) *Finding {
 	out := l.F(s, session.Query{Object: x, Version: version})
 	if out.Fault != "" && out.FaultOf == session.BadEnvelope {
@@ -107,7 +108,8 @@ func writeOtherwise(out *bytes.Buffer, v any, escapes bool) {
 	}
 }
 
-// writeText writes a string and may write each letter e as an escape.
+// writeText writes a string. If escapes is set, it writes each letter e as an escape, unless the string has other
+// escapes.
 func writeText(out *bytes.Buffer, text string, escapes bool) {
 	encoded := tree.Encode(text)
 	if escapes && !bytes.ContainsRune(encoded, '\\') {

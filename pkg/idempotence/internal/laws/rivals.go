@@ -21,7 +21,7 @@ type Rival struct {
 	start func(t *Trial) func(*objects.Object) *session.Outcome
 }
 
-// Rivals has the other webhooks of a run, by name.
+// Rivals maps names to rivals.
 type Rivals map[string]Rival
 
 func (r Rivals) add(other Rival) {
@@ -34,7 +34,8 @@ func (r Rivals) add(other Rival) {
 	r[other.name] = other
 }
 
-// AddWebhooks adds declared rivals, and makes the webhooks of the subject rivals of each other.
+// AddWebhooks adds a rival for each list of declared webhooks. It also adds a rival for each pair of tested webhooks:
+// the second webhook is a rival of the first.
 func (r Rivals) AddWebhooks(declared [][]*session.Webhook, subject []*session.Webhook) {
 	for _, webhooks := range declared {
 		r.add(Rival{name: webhooks[0].Name, start: callsTo(webhooks)})
@@ -46,7 +47,7 @@ func (r Rivals) AddWebhooks(declared [][]*session.Webhook, subject []*session.We
 	}
 }
 
-// AddCommon adds simulated rivals, which change objects in ways that are common in clusters.
+// AddCommon adds simulated rivals, which change objects as webhooks often do in clusters.
 func (r Rivals) AddCommon() {
 	for _, name := range slices.Sorted(maps.Keys(edits.Neighbours)) {
 		r.add(Rival{name: name, unaware: true, start: editsBy(edits.Neighbours[name])})
@@ -96,7 +97,7 @@ func (t *Trial) RivalNames() []string {
 // mostRounds is the number of rounds after which two webhooks count as never settling.
 const mostRounds = 8
 
-// only reduces the subject to one of its webhooks until the returned function is called.
+// only replaces the tested webhooks by members, until undo is called. If members is nil, it keeps them.
 func (t *Trial) only(members []*session.Webhook) (undo func()) {
 	whole, known := t.Webhooks, t.memo
 	if members != nil {
@@ -105,15 +106,17 @@ func (t *Trial) only(members []*session.Webhook) (undo func()) {
 	return func() { t.Webhooks, t.memo = whole, known }
 }
 
-// contest returns the object and the rival of a case.
+// contest returns the object and the rival of a case. It returns false if the object is invalid or the run has no such
+// rival.
 func (t *Trial) contest(c *Case) (x *objects.Object, rival Rival, ok bool) {
 	x, valid := t.ObjectOf(c)
 	rival, known := t.Rivals[c.Rival]
 	return x, rival, valid && known
 }
 
-// alternate calls the webhook and the rival in turns until neither changes the object. It returns no history if a call
-// fails.
+// alternate calls the webhook and the rival in turns until neither changes the object. It returns the last object and
+// all results. settled is false if they still change the object after mostRounds. If a call fails, alternate returns no
+// object and no history.
 func (t *Trial) alternate(x *objects.Object, other Rival, otherFirst bool) (last *objects.Object, history []*session.Outcome, settled bool) {
 	s := t.Fresh()
 	call := other.start(t)

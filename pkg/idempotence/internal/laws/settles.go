@@ -39,7 +39,8 @@ func (l settles) check(c *Case) *Finding {
 	return l.Finding(c, NeverSettles, who+": "+summary(changes), shown...)
 }
 
-// lastMove returns the last turn that changes the object, and its changes. history must be one that does not settle.
+// lastMove returns the index of the last call that changes the object, and its changes. history must be one that does
+// not settle.
 func (l settles) lastMove(law Law, history []*session.Outcome) (i int, changes []tree.Change) {
 	for i = len(history) - 1; i > 2; i-- {
 		if changes = l.differences(law, history[i-1].After, history[i].After); len(changes) > 0 {
@@ -49,7 +50,7 @@ func (l settles) lastMove(law Law, history []*session.Outcome) (i int, changes [
 	return i, changes
 }
 
-// moves reports whether the i-th turn of a history changes the object.
+// moves reports whether the i-th call of a history changes the object.
 func (l settles) moves(law Law, history []*session.Outcome, i int) bool {
 	return len(l.differences(law, history[i-1].After, history[i].After)) > 0
 }

@@ -37,7 +37,7 @@ type Inputs interface {
 	IsMap(p tree.Path) bool
 }
 
-// A Trial has what the checks of the laws share, for objects of one kind: it sends requests, compares results and
+// A Trial has what the checks of all laws share, for objects of one kind. It sends requests, compares results and
 // reports findings.
 type Trial struct {
 	*session.Session
@@ -59,7 +59,7 @@ type Trial struct {
 	plain, other int
 }
 
-// NewTrial returns a trial.
+// NewTrial returns a trial that sends its requests through s.
 func NewTrial(s *session.Session, options Options) *Trial {
 	return &Trial{Session: s, Options: options, needed: map[int]bool{}}
 }
@@ -71,7 +71,7 @@ type memo struct {
 	first  *session.Outcome // of the first call of a fresh instance
 }
 
-// ObjectOf returns x of a case, or nil if it is not valid.
+// ObjectOf returns the decoded object of a case, or false if the object is not valid.
 func (t *Trial) ObjectOf(c *Case) (*objects.Object, bool) {
 	if t.memo.object != nil && sameMap(c.Object, t.memo.doc) {
 		return t.memo.object, true
@@ -83,7 +83,8 @@ func (t *Trial) ObjectOf(c *Case) (*objects.Object, bool) {
 	return x, ok
 }
 
-// first returns F(x) of a fresh instance. L1 to L3 call the webhook anew; other laws use the cached result.
+// first returns F(x), the result of a fresh instance for x. L1 to L3 call the webhook anew. Other laws share a cached
+// result.
 func (t *Trial) first(x *objects.Object) *session.Outcome {
 	if t.memo.object != x {
 		return t.F(t.Fresh(), session.Query{Object: x})

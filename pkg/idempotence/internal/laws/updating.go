@@ -17,16 +17,16 @@ type updated struct {
 	memo memo // of these cases
 }
 
-// startUpdates makes all later requests updates, until the returned function is called. If old is not nil, it is the
-// stored object of those updates (see Session.AsUpdate).
+// startUpdates turns all later requests into updates, until leave is called. If old is not nil, it is the stored object
+// of those updates (see Session.AsUpdate).
 func (t *Trial) startUpdates(old *objects.Object) (leave func()) {
 	back, known := t.AsUpdate(old), t.memo
 	t.memo = memo{}
 	return func() { back(); t.memo = known }
 }
 
-// EnterUpdate makes all later requests updates of doc, until leave is called. It returns false if doc is not a valid
-// stored object.
+// EnterUpdate turns all later requests into updates of the stored object doc, until leave is called. It returns false
+// if doc is not valid.
 func (t *Trial) EnterUpdate(doc any) (leave func(), ok bool) {
 	if !sameMap(t.updated.doc, doc) {
 		back := t.startUpdates(nil)
@@ -51,7 +51,8 @@ func sameMap(a, b any) bool {
 	return isMap && areMaps && reflect.ValueOf(x).Pointer() == reflect.ValueOf(y).Pointer()
 }
 
-// stored returns x as it is stored after its creation, with the webhook's changes.
+// stored returns x as the API server stores it at its creation, with the webhooks' changes. It returns false if the
+// creation fails.
 func (t *Trial) stored(x *objects.Object) (*objects.Object, bool) {
 	if t.Operation == admissionv1.Create {
 		out := t.first(x)
