@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package objects models what the API server does to the objects of one kind: defaults, validation and the
-// preparation for storage, in process or by asking a real API server.
+// Package objects models what the API server does to objects of one kind: it defaults and validates them, and prepares
+// them for storage. The package does this in process, or asks a real API server.
 package objects
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// watcher is the name of the webhook with which the harness records the objects that webhooks see.
+// watcher is the name of a webhook of the harness. It records the objects that the API server sends to webhooks.
 const watcher = "watcher.idempotence.admitkit.dev"
 
 // Connect connects to the API server and returns a function that disconnects. If server is nil, the engine is nil.
@@ -76,8 +76,8 @@ type RealServer struct {
 	updates recall[[2]Digest, []string] // reasons to reject an update, by its new and old object
 }
 
-// takeIn sends a new object to the API server. It returns the object as a webhook sees it, with the API server's
-// reasons to reject it.
+// takeIn sends a new object to the API server. It returns the object that webhooks get, with the API server's reasons
+// to reject it.
 func (s *RealServer) takeIn(raw []byte, local func([]byte) (*Object, error)) (*Object, error) {
 	sent, err := tree.Decode(raw)
 	if err != nil {
@@ -121,7 +121,8 @@ func (s *RealServer) updateProblems(o, old *Object) []string {
 	return refusals
 }
 
-// admit sends a dry run. It returns the object that the webhook sees, or nil if the webhook is not called.
+// admit sends a request as a dry run. It returns the object that webhooks get, or nil if none is called, and the
+// reasons to reject the request.
 func (s *RealServer) admit(operation admissionv1.Operation, doc, old any) (seen []byte, refusals []string, err error) {
 	request := chain.Request{Operation: operation, Resource: s.Kind.Resource, Object: tree.Encode(doc), DryRun: true}
 	if s.Kind.Namespaced {
@@ -164,7 +165,8 @@ func (s *RealServer) admit(operation admissionv1.Operation, doc, old any) (seen 
 	return seen, refusals, nil
 }
 
-// irrelevantLimits are limits of audit annotations and of webhooks that were not called. The harness uses neither.
+// irrelevantLimits are limits of the engine that do not affect the harness. They concern audit annotations and webhooks
+// that were not called.
 var irrelevantLimits = []chain.LimitCode{chain.NoAnnotations, chain.SelectionUnknown, chain.MutatedDerived}
 
 // NamespaceOf returns the namespace in a document, or other if the document has none.
@@ -186,7 +188,7 @@ func (s *RealServer) bare(doc any) any {
 	return doc
 }
 
-// withIdentity returns a document with the fields that bare removes, as they were sent.
+// withIdentity returns doc with the fields that bare removes, as sent has them.
 func (s *RealServer) withIdentity(doc, sent any) any {
 	for _, name := range append([]string{"generation"}, SystemFields...) {
 		if value, ok := tree.Get(sent, edits.Metadata.Member(name)); ok {

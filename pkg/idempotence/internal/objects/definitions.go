@@ -19,14 +19,14 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// A definition is one version of a custom resource.
+// A definition is one version of a CustomResourceDefinition.
 type definition struct {
 	resource *customresource.Resource
 	version  *customresource.Version
 	Schema   *generate.Schema
 }
 
-// Definitions holds the versions of custom resources by kind.
+// Definitions maps the kinds of custom resources to their definitions.
 type Definitions map[schema.GroupVersionKind]*definition
 
 // Add compiles the served versions of a CustomResourceDefinition.
@@ -53,7 +53,7 @@ func (d Definitions) Kinds() []schema.GroupVersionKind {
 	return slices.SortedFunc(maps.Keys(d), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// Define sets the kind's custom resource if it has a definition.
+// Define makes k the kind of the custom resource with the definition.
 func (k *Kind) Define(d *definition) {
 	k.Custom, k.GoType = d, nil
 	k.Resource.Resource, k.Namespaced = d.resource.Definition.Spec.Names.Plural, d.version.Namespaced

@@ -22,7 +22,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// A Kind describes the objects of a run.
+// A Kind is a kind of objects, with what is needed to default and validate them.
 type Kind struct {
 	schema.GroupVersionKind
 	Resource metav1.GroupVersionResource
@@ -73,7 +73,7 @@ func (k *Kind) Object(doc any) (*Object, error) {
 	return k.TakeIn(raw)
 }
 
-// TakeIn is [Kind.Object] for an encoded document.
+// TakeIn decodes, defaults and encodes an encoded document as the API server does. It caches the result.
 func (k *Kind) TakeIn(raw []byte) (*Object, error) {
 	key := DigestOf(raw)
 	if o, ok := k.Memory.objects.get(key); ok {
@@ -207,7 +207,7 @@ func (k *Kind) NamespaceOf(objects ...*Object) string {
 	return k.Namespace
 }
 
-// Within reports whether the scope of a rule includes the kind (predicates/rules.Matcher).
+// Within reports whether the scope of a rule includes the kind, like the API server (predicates/rules.Matcher).
 func (k *Kind) Within(scope *admissionregistrationv1.ScopeType) bool {
 	if scope == nil {
 		return true
@@ -221,7 +221,7 @@ func (k *Kind) Within(scope *admissionregistrationv1.ScopeType) bool {
 	return true
 }
 
-// NameOf returns the name of the first object that has one.
+// NameOf returns the name of the first object that has one, or "".
 func NameOf(objects ...*Object) string {
 	for _, o := range objects {
 		if o == nil {

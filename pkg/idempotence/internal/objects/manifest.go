@@ -13,8 +13,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// ManifestOf returns a manifest that a user may apply repeatedly: it has a name, and no field that only the API server
-// sets.
+// ManifestOf returns doc as a manifest that a user can apply repeatedly. The manifest has a name, and no field that
+// only the API server sets.
 func (k *Kind) ManifestOf(doc any) (manifest any, ok bool) {
 	fields, ok := k.AsSent(doc, false).(map[string]any)
 	if !ok {
@@ -35,9 +35,9 @@ func (k *Kind) ManifestOf(doc any) (manifest any, ok bool) {
 	return fields, true
 }
 
-// Apply returns the result of a client-side apply by kubectl's own code, from the stored object, the new manifest and
-// the manifest that was applied before. Lists of built-in kinds are merged by the keys of their Go types, or replaced.
-// Lists of custom resources are replaced.
+// Apply returns the stored object after a client-side apply of a manifest that was applied before. It uses kubectl's
+// own code. Lists of built-in kinds are merged by the keys of their Go types, or replaced. Lists of custom resources
+// are replaced.
 func (k *Kind) Apply(manifest, stored any) (any, bool) {
 	said, current := tree.Encode(manifest), tree.Encode(stored)
 	var merged []byte

@@ -53,7 +53,7 @@ func (m *recall[K, V]) get(key K) (value V, ok bool) {
 	return value, ok
 }
 
-// Patch applies a patch to a document.
+// Patch applies a patch to a document, or returns the cached result. operations is the decoded patch.
 func (t *Memory) Patch(operations jsonpatch.Patch, patch, doc []byte) ([]byte, error) {
 	key := [2]Digest{DigestOf(doc), DigestOf(patch)}
 	if out, ok := t.patched.get(key); ok {

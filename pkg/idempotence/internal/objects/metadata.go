@@ -12,14 +12,14 @@ import (
 // object before a webhook sees it (rest.WipeObjectMetaSystemFields).
 var SystemFields = []string{"uid", "creationTimestamp", "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"}
 
-// ofStored has the system fields of every stored object. Their values never change, so that they cause no difference
-// between calls.
+// ofStored has the system fields of every stored object. Their values never change, so they cause no difference between
+// calls.
 var ofStored = map[string]any{
 	"uid": "7d3f0a52-95c1-4a0e-8f0b-2c1d5e6a9b10", "creationTimestamp": "2026-01-02T03:04:05Z", "resourceVersion": "1000",
 }
 
-// AsSent returns a document as the API server sends it to a webhook: with its namespace, and with or without the system
-// fields.
+// AsSent returns a document as the API server sends it to a webhook: with its namespace, and with the system fields
+// only if it is stored.
 func (k *Kind) AsSent(doc any, isStored bool) any {
 	object, ok := doc.(map[string]any)
 	if !ok {
