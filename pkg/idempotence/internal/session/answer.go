@@ -65,7 +65,7 @@ type Exchange struct {
 	Late  bool // the response did not come in time
 }
 
-// record copies the result of the call into a.Exchange, for a report.
+// record copies the result of the call to a.Exchange, which a report shows.
 func (a *Answer) record() {
 	if json.Valid(a.Patch) {
 		a.Exchange.Patch = a.Patch
@@ -82,7 +82,7 @@ func (a *Answer) record() {
 	}
 }
 
-// typeOf describes a response that is not an AdmissionReview.
+// typeOf describes the type of a response that is not the expected AdmissionReview, for an error message.
 func typeOf(gvk schema.GroupVersionKind) string {
 	switch {
 	case gvk.Empty():
@@ -95,7 +95,7 @@ func typeOf(gvk schema.GroupVersionKind) string {
 	return fmt.Sprintf("has the kind %s of %s", gvk.Kind, gvk.GroupVersion())
 }
 
-// read decodes and verifies the response.
+// read decodes and verifies the response. If the API server could not use it, read sets a.Fault.
 func (a *Answer) read(q Query, uid types.UID, response []byte) {
 	if first := bytes.TrimSpace(response); len(first) == 0 || first[0] != '{' {
 		asJSON, err := yaml.YAMLToJSON(response) // the API server also detects YAML by the content

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// A handler that the harness calls gets the same request as from an http.Server.
+// TestInstanceServesRequestsAsAServerDoes calls a handler in this process. The handler must get a request like that of
+// an http.Server.
 func TestInstanceServesRequestsAsAServerDoes(t *testing.T) {
 	var after context.Context
 	c := &instance{newHandler: func() http.Handler {

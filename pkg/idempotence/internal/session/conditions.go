@@ -21,7 +21,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
-// compiler compiles the matchConditions of all runs.
+// compiler returns the compiler for the matchConditions of all runs.
 var compiler = sync.OnceValue(func() plugincel.ConditionCompiler {
 	return plugincel.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 })
@@ -50,7 +50,7 @@ func (w *Webhook) compile() conditions {
 	}
 }
 
-// attributes are the API server's attributes of a request.
+// attributes returns the API server's attributes of a request.
 func attributes(k *objects.Kind, q *Query) (*admission.VersionedAttributes, error) {
 	object, old := k.RuntimeObject(q.Object), k.RuntimeObject(q.Old)
 	var options runtime.Object = &metav1.CreateOptions{}
@@ -66,8 +66,8 @@ func attributes(k *objects.Kind, q *Query) (*admission.VersionedAttributes, erro
 	return admission.NewVersionedAttributes(a, k.GroupVersionKind, admission.NewObjectInterfacesFromScheme(objects.Builtins()))
 }
 
-// unmatched is the result if a condition cannot be evaluated under failurePolicy Fail: the API server rejects the
-// request without calling the webhook. Under Ignore it skips the webhook.
+// unmatched returns the answer if a matchCondition cannot be evaluated under failurePolicy Fail: the API server rejects
+// the request without calling the webhook. Under Ignore it skips the webhook.
 func unmatched(w *Webhook, err error) *Answer {
 	return &Answer{Message: fmt.Sprintf("a matchCondition of webhook %q: %v", w.Name, err)}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
-// Namespaces holds the namespaces of a run.
+// Namespaces has the namespaces of a run and the namespaceSelectors of its webhooks.
 type Namespaces struct {
 	Default   string // namespace of objects that do not name one
 	known     map[string]labels.Set
@@ -20,8 +20,8 @@ type Namespaces struct {
 	wanted    labels.Set // labels of a namespace that is not given
 }
 
-// NewNamespaces returns the given namespaces for a run. Every namespace that is not given has labels that the selectors
-// match.
+// NewNamespaces returns the namespaces of a run. Any namespace that is not among the given ones gets labels that match
+// the namespaceSelectors of the webhooks.
 func NewNamespaces(webhooks []*Webhook, given []*corev1.Namespace) (*Namespaces, error) {
 	n := &Namespaces{known: map[string]labels.Set{}, selectors: map[*Webhook]labels.Selector{}, wanted: labels.Set{}}
 	for _, w := range webhooks {
@@ -50,7 +50,7 @@ func NewNamespaces(webhooks []*Webhook, given []*corev1.Namespace) (*Namespaces,
 	return n, nil
 }
 
-// satisfy gives generated namespaces the labels that a selector requires.
+// satisfy records the labels that a selector requires. Namespaces that are not given get these labels.
 func (n *Namespaces) satisfy(selector labels.Selector) {
 	requirements, _ := selector.Requirements()
 	for _, r := range requirements {
@@ -101,8 +101,9 @@ func (n *Namespaces) labelsOf(name string) labels.Set {
 	return labels.Merge(n.wanted, labels.Set{corev1.LabelMetadataName: name})
 }
 
-// selects reports whether the namespaceSelector matches an object's namespace (predicates/namespace.Matcher). It always
-// matches a cluster-scoped object. For a Namespace, its own labels count.
+// selects reports whether the namespaceSelector of a webhook matches the namespace of a request
+// (predicates/namespace.Matcher). It always matches a cluster-scoped object. For a Namespace, the selector is matched
+// with its own labels.
 func (n *Namespaces) selects(w *Webhook, k *objects.Kind, q *Query) bool {
 	selector, ok := n.selectors[w]
 	if !ok { // a rival

@@ -101,8 +101,8 @@ func (s *Session) Edited(o *objects.Object, list []edits.Edit) (*objects.Object,
 // Instances holds one instance of each webhook of a session.
 type Instances []Caller
 
-// NewInstances returns a new instance of each webhook. A webhook at a URL cannot be restarted. For it, NewInstances
-// returns the running instance, which may have handled calls before.
+// NewInstances returns a new instance of each webhook. A webhook at a URL cannot be restarted, so NewInstances returns
+// its running instance, which may have handled calls before.
 func (s *Session) NewInstances() Instances {
 	all := make(Instances, len(s.Webhooks))
 	for i, w := range s.Webhooks {
@@ -111,8 +111,8 @@ func (s *Session) NewInstances() Instances {
 	return all
 }
 
-// AsUpdate makes all later requests updates, until the returned function is called. If old is not nil, it is the stored
-// object of those updates. Otherwise the stored object is equal to the new one.
+// AsUpdate turns all later requests into updates, until leave is called. If old is not nil, it is the stored object of
+// those updates. Otherwise the stored object is equal to the new one.
 func (s *Session) AsUpdate(old *objects.Object) (leave func()) {
 	operation, was := s.Operation, s.Kind.Old
 	s.Operation, s.Kind.Old = admissionv1.Update, old

@@ -45,7 +45,7 @@ func withoutUIDs(text []byte, uid types.UID) []byte {
 	})
 }
 
-// reported returns what a report shows of a response: its start, with placeholders for UIDs.
+// reported returns the part of a response that a report shows: its start, with placeholders for UIDs.
 func reported(response []byte, uid types.UID) []byte {
 	return clipped(withoutUIDs(response[:min(len(response), mostResponse+uidLength)], uid))
 }

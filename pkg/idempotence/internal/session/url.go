@@ -33,8 +33,8 @@ const (
 	beforeRetry = time.Second
 )
 
-// DefaultClient is the default client. It resembles the API server's but ignores the environment's proxy, which is not
-// meant for a server under test.
+// DefaultClient returns the HTTP client for webhooks that are declared without one. It resembles the API server's
+// client. But it ignores the proxy of the environment, which is not meant for a server under test.
 var DefaultClient = sync.OnceValue(func() *http.Client {
 	return &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
 		DialContext:         quickack.Dial,
@@ -65,7 +65,7 @@ func (c *urlCaller) Call(ctx context.Context, body []byte) (status int, answer [
 	return status, answer, err
 }
 
-// again counts a repeated call and waits. It returns false if the context ends first.
+// again counts a repeated call, and waits before it. It returns false if the context ends first.
 func (c *urlCaller) again(ctx context.Context, wait time.Duration) bool {
 	if c.connection != nil {
 		c.connection.Repeated++

@@ -34,8 +34,8 @@ type Webhook struct {
 	matches  conditions
 }
 
-// Prepare returns a copy of the webhook whose calls record their failures in a connection. It returns an error if the
-// registration or the server is unusable.
+// Prepare returns a copy of the webhook. Calls of the copy record their failures in connection. Prepare returns an
+// error if the registration or the server is unusable.
 func (w *Webhook) Prepare(connection *Connection) (*Webhook, error) {
 	out := *w
 	out.Replicas = nil
@@ -118,13 +118,13 @@ func labelsOf(o *objects.Object) labels.Set {
 	return set
 }
 
-// HasOrAll reports whether a list of a rule has the element one, or all, the wildcard.
+// HasOrAll reports whether a list in a rule contains the value one or the wildcard all.
 func HasOrAll[T comparable](list []T, one, all T) bool {
 	return slices.Contains(list, one) || slices.Contains(list, all)
 }
 
-// Versions returns the review versions that the webhook declares and the API server supports. The API server sends the
-// first.
+// Versions returns the review versions that the webhook declares and the API server supports. The API server uses the
+// first of them.
 func (w *Webhook) Versions() []string {
 	var known []string
 	for _, v := range w.AdmissionReviewVersions {
