@@ -21,8 +21,7 @@ func BeIdempotent(options idempotence.Options) types.GomegaMatcher {
 	return BeIdempotentWithContext(context.Background(), options)
 }
 
-// BeIdempotentWithContext is BeIdempotent with a context that ends the run, such as a
-// SpecContext of Ginkgo.
+// BeIdempotentWithContext is like BeIdempotent. The run ends with ctx, such as a SpecContext of Ginkgo.
 func BeIdempotentWithContext(ctx context.Context, options idempotence.Options) types.GomegaMatcher {
 	return &idempotent{ctx: ctx, options: options}
 }
@@ -33,7 +32,7 @@ type idempotent struct {
 	report  *idempotence.Report
 }
 
-// Match runs the subject.
+// Match runs the harness on the subject. It returns an error if the run cannot decide whether the subject passes.
 func (m *idempotent) Match(actual any) (bool, error) {
 	subject, ok := actual.(idempotence.Subject)
 	if !ok {

@@ -13,8 +13,8 @@ import (
 // mostShrinks is the maximum number of smaller cases that are checked for one finding.
 const mostShrinks = 400
 
-// Smallest returns the finding for the smallest case it can find that fails in the same mode as f. check checks a case
-// and returns nil if the law passes or the run is over.
+// Smallest looks for the smallest case that fails in the same mode as f, and returns its finding. It calls check for
+// each smaller case. check returns nil if the law passes or the run is over.
 func Smallest(f *laws.Finding, check func(*laws.Case) *laws.Finding) *laws.Finding {
 	if f.Case.Variant == laws.NextSecond {
 		return f // each try takes a second

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// A Kind is a kind of change.
+// A Kind says how a value changed.
 type Kind string
 
 // The kinds of changes.
@@ -15,7 +15,7 @@ const (
 	Added    Kind = "added"
 	Removed  Kind = "removed"
 	Replaced Kind = "replaced"
-	// Moved is a list whose elements are in another order.
+	// Moved means that the elements of a list are in another order.
 	Moved Kind = "moved"
 )
 
@@ -26,15 +26,15 @@ type Change struct {
 	Old, New any
 }
 
-// Changes returns the changes from x to y, ordered by the members' names and by y's elements. A value that exists
-// only in x or only in y is one change.
+// Changes returns the changes from x to y. They are in the order of member names, and in lists in the order of the
+// elements of y. A value that exists only in x or only in y is one change.
 func Changes(x, y any) []Change {
 	var d differ
 	d.value(nil, x, y)
 	return d.changes
 }
 
-// A differ compares two documents. Its current path grows and shrinks in place.
+// A differ collects the changes between two documents. add copies each path, because the methods reuse its memory.
 type differ struct{ changes []Change }
 
 func (d *differ) add(k Kind, p Path, from, to any) {

@@ -38,8 +38,8 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// In a list without known keys, a duplicate name identifies no element. If the elements are written in another order,
-// none of them changes.
+// TestDuplicateNamesIdentifyNothing compares lists with duplicate names. In a list without known keys, such a name
+// identifies no element. If its elements change places, they must count as moved, not as changed.
 func TestDuplicateNamesIdentifyNothing(t *testing.T) {
 	const a, b = `{"name":"db","zone":"a"}`, `{"name":"db","zone":"b"}`
 	for _, tc := range []struct{ from, to, want string }{

@@ -18,14 +18,14 @@ import (
 	"github.com/admitkit/admitkit/internal/decode"
 )
 
-// Decode decodes a document.
+// Decode decodes JSON to a document.
 func Decode(raw []byte) (any, error) {
 	var v any
 	err := decode.Unmarshal(raw, &v)
 	return v, err
 }
 
-// Encode encodes a document with sorted members.
+// Encode encodes a document as JSON, with the members of objects in sorted order.
 func Encode(v any) []byte { return appendValue(make([]byte, 0, 256), v) }
 
 func appendValue(dst []byte, v any) []byte {
@@ -82,7 +82,7 @@ func appendText(dst []byte, text string) []byte {
 	return append(dst, '"')
 }
 
-// appendOdd encodes rare values with encoding/json.
+// appendOdd encodes values with encoding/json, such as floats and strings with escapes.
 func appendOdd(dst []byte, v any) []byte {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
