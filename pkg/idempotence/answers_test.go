@@ -19,8 +19,8 @@ import (
 
 var uidOf = regexp.MustCompile(`"uid":"([^"]*)"`)
 
-// answering returns a webhook that responds to each request with the text answer. It replaces %s in the text by the UID
-// of the request.
+// answering returns a webhook that responds to each request with the text answer. It replaces %s in the text with the
+// UID of the request.
 func answering(version, answer string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body := make([]byte, r.ContentLength)

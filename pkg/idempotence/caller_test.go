@@ -72,8 +72,8 @@ func TestUnreachableServerIsAnError(t *testing.T) {
 	}
 }
 
-// TestServerThatStopsFailsNoLaw stops the server after five calls. Then no law must fail, and a law without enough
-// cases must be inconclusive.
+// TestServerThatStopsFailsNoLaw stops the server after five calls. The harness must not report a failed law. A law
+// without enough cases must be inconclusive.
 func TestServerThatStopsFailsNoLaw(t *testing.T) {
 	registration, handler := marking()
 	var calls atomic.Int64
@@ -195,8 +195,8 @@ func TestReplicasHaveToAgree(t *testing.T) {
 	}
 }
 
-// TestRedirects redirects the calls, which the harness follows as the API server does. After a redirect with status 307
-// the call has its body and succeeds. After one with status 302 the body is missing, and a law fails.
+// TestRedirects tests a server that redirects calls. The harness must follow redirects as the API server does. After
+// status 307, the call keeps its body and succeeds. After status 302, the body is missing and a law fails.
 func TestRedirects(t *testing.T) {
 	registration, handler := marking()
 	mux := http.NewServeMux()
@@ -213,7 +213,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestFailingNewHandlerIsAnError uses functions newHandler that are nil, return nil or panic. Run must return an error.
+// TestFailingNewHandlerIsAnError passes a newHandler that is nil, returns nil or panics. Run must return an error.
 func TestFailingNewHandlerIsAnError(t *testing.T) {
 	registration, handler := marking()
 	calls := 0

@@ -44,7 +44,7 @@ type Variant string
 // Raw returns the object of the case as JSON.
 func (c *Case) Raw() json.RawMessage { return tree.Encode(c.Object) }
 
-// An Edit is a change of an object, such as a user or another webhook makes.
+// An Edit is a change to an object that a user or another webhook could make.
 type Edit struct {
 	What EditKind `json:"what"`
 	Path Path     `json:"path"`

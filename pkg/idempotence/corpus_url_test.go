@@ -15,7 +15,7 @@ import (
 )
 
 // byURLShare is n if the tests in this file use every n-th webhook of package corpus. The tests of cmd/admitkit serve
-// all its patterns.
+// all broken webhooks.
 var byURLShare = flag.Int("url-share", shareByURL, "which part of the corpus is tested behind servers: 1 for all, 2 for half of it")
 
 // replicasOfCase is the number of servers for each webhook of the corpus.

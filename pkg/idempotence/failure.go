@@ -5,7 +5,7 @@ package idempotence
 // A FailureMode is a way in which a law fails.
 type FailureMode string
 
-// The failure modes. The comment on each says what happened.
+// The failure modes. The comments say what happened.
 const (
 	FailureGrows              FailureMode = "grows"         // a repeated call adds something
 	FailureChanges            FailureMode = "changes"       // a repeated call changes something

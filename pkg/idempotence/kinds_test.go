@@ -133,8 +133,8 @@ func gateway() runtime.Object {
 	}}
 }
 
-// TestOtherKindsAndOperations tests webhooks for kinds other than Pod and operations other than CREATE. The expected
-// law must fail for each broken webhook, and no law for a correct one.
+// TestOtherKindsAndOperations tests webhooks for kinds other than Pod and operations other than CREATE. A broken
+// webhook must fail the expected law, and a correct one must pass all laws.
 func TestOtherKindsAndOperations(t *testing.T) {
 	type edit = func(*admissionv1.AdmissionRequest, document)
 	for _, tt := range []struct {

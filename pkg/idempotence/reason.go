@@ -87,7 +87,8 @@ const (
 	ReasonLawMayBeUnsure ReasonCode = "LawMayBeUnsure" // Kind, Because; Detail is the reason of the Allowance
 )
 
-// Codes for incomplete runs: see [Report.Incomplete]. ReasonSamplesNeeded and ReasonLawUndecided are possible, too.
+// Codes for incomplete runs: see [Report.Incomplete]. Such a run can also have the code ReasonSamplesNeeded or
+// ReasonLawUndecided.
 const (
 	ReasonSubresourcesOnly  ReasonCode = "SubresourcesOnly" // Names
 	ReasonNoAnswer          ReasonCode = "NoAnswer"

@@ -65,7 +65,7 @@ type Report struct {
 	needed map[int]bool // indexes of the exceptions that covered a change
 }
 
-// A LawResult is the verdict about one law.
+// A LawResult is the verdict on one law for one kind of object.
 type LawResult struct {
 	Law     Law     `json:"law"`
 	Kind    string  `json:"kind"`

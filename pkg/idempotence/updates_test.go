@@ -99,7 +99,8 @@ func wants(t *testing.T, report *Report, law Law) {
 }
 
 // TestManifestAgain tests L6 with a manifest that is applied again. The apply sets the values in the manifest, but not
-// defaults, and replaces lists without keys. L6 must fail if a webhook changes such values on CREATE only.
+// defaults, and replaces lists without keys. If a webhook acts on CREATE only and the apply undoes its change, L6 must
+// fail.
 func TestManifestAgain(t *testing.T) {
 	args := func(_ *admissionv1.AdmissionRequest, doc document) {
 		c := firstContainer(doc)

@@ -62,7 +62,7 @@ func addReason(list []Reason, reason Reason) []Reason {
 	return append(list, reason)
 }
 
-// verdicts decides for each law whether it passes for one kind.
+// verdicts computes the verdict on each law for one kind of object.
 type verdicts struct {
 	tally   *explore.Tally
 	impure  bool // equal requests had different results

@@ -28,7 +28,7 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// only returns a change that annotates those ConfigMaps whose data has the key.
+// A call of only returns a change that annotates those ConfigMaps whose data has the key.
 func only(key string) func(*admissionv1.AdmissionRequest, document) {
 	return func(r *admissionv1.AdmissionRequest, doc document) {
 		if data, _ := doc["data"].(document); data[key] != nil {
@@ -143,8 +143,8 @@ func TestLawsThatDoNotApply(t *testing.T) {
 	}
 }
 
-// TestOnlyDecidedCasesCount decides a law after 40 cases. With two decided cases the law must be inconclusive, and with
-// three it must pass.
+// TestOnlyDecidedCasesCount computes the verdict on a law with 40 cases. If two of them are decided, the law must be
+// inconclusive. If three are, it must pass.
 func TestOnlyDecidedCasesCount(t *testing.T) {
 	decide := verdicts{opts: &options{objects: 10}, tally: &explore.Tally{Objects: 10, Changed: 10, Called: 10,
 		Tried: map[laws.Law]int{laws.L4a: 40}, Decided: map[laws.Law]int{laws.L4a: 2}}}

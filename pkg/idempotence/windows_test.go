@@ -10,7 +10,7 @@ import (
 )
 
 // TestLinuxOnlyPartIsAdvice tests a webhook that adds a sidecar with runAsUser, which is illegal in Windows Pods. The
-// report must give advice, and no law must fail.
+// finding must be advice, not a failure.
 func TestLinuxOnlyPartIsAdvice(t *testing.T) {
 	subject := editing("", "v1", "pods", onCreate, func(_ *admissionv1.AdmissionRequest, doc document) {
 		spec := at(doc, "spec")

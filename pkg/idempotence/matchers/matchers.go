@@ -50,7 +50,7 @@ func (m *idempotent) Match(actual any) (bool, error) {
 
 func (m *idempotent) names() string { return strings.Join(m.report.Webhooks, ", ") }
 
-// FailureMessage returns the report.
+// FailureMessage returns the report of a subject that fails a law.
 func (m *idempotent) FailureMessage(any) string {
 	return "Expected " + m.names() + " to be idempotent\n\n" + m.text()
 }

@@ -49,8 +49,8 @@ func Additions(random *rand.Rand, doc any, custom bool) (edits []Edit) {
 	return append(edits, Edit{What: Insert, Path: Finalizers, Value: "rival.example.com/added"})
 }
 
-// LegalDuplicates returns edits that add nearly equal elements to lists. The API server accepts them, such as two ports
-// with the same number and different protocols.
+// LegalDuplicates returns edits that add nearly equal elements. The API server accepts such elements, for example two
+// ports with the same number and different protocols.
 func LegalDuplicates(doc any) (edits []Edit) {
 	if fields, _ := doc.(map[string]any); fields["kind"] == "Service" && fields["apiVersion"] == "v1" {
 		port := func(protocol string) any {

@@ -10,7 +10,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// An Edit is a change of an object, such as a user or another webhook makes.
+// An Edit is a change to an object that a user or another webhook could make.
 type Edit struct {
 	What EditKind `json:"what"`
 	Path Path     `json:"path"`

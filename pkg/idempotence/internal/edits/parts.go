@@ -15,9 +15,9 @@ import (
 // mostParts is the maximum number of a webhook's changes from which PartialResults and ByOthers derive edits.
 const mostParts = 16
 
-// PartialResults returns edits for objects that already have a part of the webhook's result. changes leads from x to
-// the result. If parts is set, the edits add the parts themselves, one or several at a time. If alike is set, further
-// edits add elements that resemble a part.
+// PartialResults returns edits that add parts of a webhook's result to x, as if x had them before the first call.
+// changes are the changes from x to the result. If parts is set, the edits add the parts themselves, one or several at
+// a time. If alike is set, further edits add elements that resemble a part.
 func PartialResults(x any, changes []tree.Change, parts, alike bool) [][]Edit {
 	var all []Edit
 	for _, c := range changes {
@@ -160,7 +160,7 @@ func mountEdits(x any, volumes tree.Path, name string) (edits []Edit) {
 const mostImages = 2
 
 // ByOthers returns edits that other parties may make to the result of a webhook. The edits change or remove what the
-// webhook set (changes), and some other values at random.
+// webhook set, according to changes, and some other values at random.
 func ByOthers(random *rand.Rand, result any, changes []tree.Change) (out [][]Edit) {
 	for i, c := range changes {
 		if i == mostParts {

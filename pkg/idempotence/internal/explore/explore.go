@@ -200,8 +200,8 @@ func (r *Run) tryEdits(random *rand.Rand, x, result *objects.Object, changes []t
 	}
 }
 
-// partialResults returns edits for objects that already have a part of the webhook's result. changes leads from x to
-// the result.
+// partialResults returns edits that add parts of a webhook's result to x, as if x had them before the first call.
+// changes are the changes from x to the result.
 func (r *Run) partialResults(x *objects.Object, changes []tree.Change) [][]edits.Edit {
 	return edits.PartialResults(x.Doc, changes, r.uses(PartialResults), r.uses(SimilarParts))
 }

@@ -63,8 +63,8 @@ func TestFurnishedObjectIsValid(t *testing.T) {
 	}
 }
 
-// TestIdentityAgreesWithTheTypes checks how package tree identifies list elements. It uses only the name of the list,
-// and must agree with the keys that the Go types declare.
+// TestIdentityAgreesWithTheTypes checks how package tree identifies list elements. The package uses only the name of
+// the list, and must agree with the keys that the Go types declare.
 func TestIdentityAgreesWithTheTypes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 0))
 	seen := map[string]bool{}

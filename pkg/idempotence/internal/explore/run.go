@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explore generates cases for the laws, from samples and schemas, and counts the results.
+// Package explore generates cases for the laws from samples and schemas, checks them, and counts the results.
 package explore
 
 import (

@@ -57,7 +57,8 @@ func TestCustomResourcesWithoutATrait(t *testing.T) {
 	}
 }
 
-// TestTraitsFitTheSample generates objects from samples that forbid certain traits. No object must have these traits.
+// TestTraitsFitTheSample generates objects from samples that forbid certain traits. An object must not have these
+// traits.
 func TestTraitsFitTheSample(t *testing.T) {
 	port := object{"containerPort": int64(80)}
 	container := func(name string, more object) object {

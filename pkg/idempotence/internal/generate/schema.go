@@ -84,7 +84,7 @@ func (n *node) member(name string) *node {
 	return nil
 }
 
-// A Collection says how the values at a place are identified.
+// A Collection says whether a value is a list or a map, and how its elements are identified.
 type Collection uint8
 
 // These are the kinds of collection.
@@ -101,8 +101,8 @@ const (
 	Map
 )
 
-// Keys returns how the values at a path are identified. For a Keyed list it also returns the names of the
-// identifying members, such as ["containerPort", "protocol"].
+// Keys returns the kind of collection at a path. For a Keyed list it also returns the names of the identifying members,
+// such as ["containerPort", "protocol"].
 func (s *Schema) Keys(at tree.Path) (Collection, []string) {
 	if n := s.at(at); n != nil {
 		return n.collection, n.keys

@@ -60,7 +60,7 @@ func containerSecurity(s *scope, c object) bool {
 	return true
 }
 
-// privilege sets consistent values: a privileged container must allow privilege escalation.
+// privilege returns a function that sets consistent values: a privileged container must allow privilege escalation.
 func (b *build) privilege() func(object) {
 	if b.chance(0.3) {
 		return with("privileged", true)

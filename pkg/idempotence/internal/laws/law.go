@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package laws checks the conditions that a webhook must meet to be safe to call again. There is a type for each law.
+// Package laws checks the conditions that a webhook must meet to be safe to call again. These conditions are the laws.
+// A type with a method check checks each of them.
 package laws
 
 // A Law is the name of a condition.

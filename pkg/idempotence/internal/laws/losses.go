@@ -116,8 +116,8 @@ func replaced(changes []tree.Change, c tree.Change, instead map[int]bool) bool {
 // knownBy lists fields that identify list elements to users although the API has no key for them.
 var knownBy = []string{"name", "key", "ip", "host", "path", "topologyKey", "mountPath", "type", "containerPort", "port"}
 
-// similar reports whether two elements are the same to their author: they have equal identifying fields and share most
-// members.
+// similar reports whether two elements are the same to their author: an identifying field is equal, or they have no
+// identifying field and share most members.
 func similar(a, b any) bool {
 	from, isObject := a.(map[string]any)
 	to, areObjects := b.(map[string]any)

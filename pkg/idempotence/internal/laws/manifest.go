@@ -101,7 +101,8 @@ func (l updates) createdFrom(manifest any) (*objects.Object, bool) {
 	return out.After, true
 }
 
-// settled returns the object after an update that changes nothing, because the webhook may act on updates only.
+// settled sends an update that changes nothing, and returns its result. A webhook that acts on updates only makes its
+// changes here.
 func (l updates) settled(s session.Instances, created *objects.Object) (*session.Outcome, bool) {
 	stored, ok := l.Valid(created.Doc)
 	if !ok {

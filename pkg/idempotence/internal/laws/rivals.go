@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 )
 
-// A Rival is another webhook or party that changes objects.
+// A Rival is another webhook, or another party, that changes the same objects as the tested webhooks.
 type Rival struct {
 	name    string
 	unaware bool               // simulated: it does not know the tested webhook
@@ -21,7 +21,7 @@ type Rival struct {
 	start func(t *Trial) func(*objects.Object) *session.Outcome
 }
 
-// Rivals maps names to rivals.
+// Rivals has the rivals of the tested webhooks, by name.
 type Rivals map[string]Rival
 
 func (r Rivals) add(other Rival) {
@@ -97,7 +97,7 @@ func (t *Trial) RivalNames() []string {
 // mostRounds is the number of rounds after which two webhooks count as never settling.
 const mostRounds = 8
 
-// only replaces the tested webhooks by members, until undo is called. If members is nil, it keeps them.
+// A call of only makes members the tested webhooks, until undo is called. If members is nil, it changes nothing.
 func (t *Trial) only(members []*session.Webhook) (undo func()) {
 	whole, known := t.Webhooks, t.memo
 	if members != nil {

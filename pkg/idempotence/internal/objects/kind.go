@@ -118,7 +118,8 @@ func (k *Kind) modelled(raw []byte) (*Object, error) {
 	return &Object{Raw: raw, Doc: doc, Typed: typed}, err
 }
 
-// Problems returns the API server's reasons to reject the object, as a new one or as an update.
+// Problems returns the API server's reasons to reject the object: as an update if k.Old is set, otherwise as a new
+// object.
 func (k *Kind) Problems(o *Object) []string {
 	if o.judged && o.against == k.Old {
 		return o.refused
@@ -160,7 +161,7 @@ var Builtins = sync.OnceValue(func() *runtime.Scheme {
 	return s
 })
 
-// TestNamespace is the namespace of objects that do not name one, if the selectors allow it.
+// TestNamespace is the namespace of objects that do not name one, if the namespaceSelectors match it.
 const TestNamespace = "shop"
 
 // Name returns the kind in words, such as "apps/v1 Deployment".

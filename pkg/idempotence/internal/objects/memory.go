@@ -16,7 +16,7 @@ type Memory struct {
 	patched recall[[2]Digest, []byte] // by the encoded document and the patch
 }
 
-// A Digest identifies a text.
+// A Digest is the SHA-256 digest of a text.
 type Digest [sha256.Size]byte
 
 // DigestOf returns the digest of a text.

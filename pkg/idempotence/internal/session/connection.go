@@ -30,7 +30,7 @@ const (
 	APIServerFailed      FailureCode = "APIServerFailed"
 )
 
-// A Failure ends a run although the webhook made no mistake.
+// A Failure is an error that ends a run. It is not a fault of the webhook.
 type Failure struct {
 	Code FailureCode
 	URL  string // of the webhook's server, if it has one

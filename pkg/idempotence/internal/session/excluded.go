@@ -11,7 +11,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
-// ExcludedBy names the selectors and conditions because of which no webhook is called for an object.
+// ExcludedBy names the selectors and matchConditions that exclude an object for which no webhook is called.
 func (s *Session) ExcludedBy(x *objects.Object) []string {
 	q := Query{Operation: s.Operation, Object: x}
 	var reasons []string

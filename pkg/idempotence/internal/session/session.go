@@ -71,7 +71,7 @@ func (s *Session) Valid(doc any) (*objects.Object, bool) {
 	return o, true
 }
 
-// RefusalOf returns the reasons for which the API server would reject a document.
+// RefusalOf returns why the API server would reject a document.
 func (s *Session) RefusalOf(doc any) string {
 	o, err := s.object(doc)
 	if err != nil {
@@ -84,8 +84,8 @@ func (s *Session) object(doc any) (*objects.Object, error) {
 	return s.Kind.Object(s.Kind.AsSent(doc, s.Operation != admissionv1.Create))
 }
 
-// Edited applies edits to an object, then decodes and defaults the result. It reports false if an edit has no effect or
-// the API server would reject the result.
+// Edited applies edits to an object, then decodes and defaults the result. It reports false if an edit cannot be made
+// or the API server would reject the result.
 func (s *Session) Edited(o *objects.Object, list []edits.Edit) (*objects.Object, bool) {
 	doc := o.Doc
 	for _, e := range list {

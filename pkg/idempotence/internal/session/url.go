@@ -45,8 +45,8 @@ var DefaultClient = sync.OnceValue(func() *http.Client {
 	}}
 })
 
-// Call repeats a call once if its connection broke, or if a server that has responded before cannot be reached. A
-// network fault must not fail a law.
+// Call sends the body to the webhook. It repeats the call once if the connection broke, or if a server that has
+// responded before cannot be reached: a network fault must not fail a law.
 func (c *urlCaller) Call(ctx context.Context, body []byte) (status int, answer []byte, err error) {
 	status, answer, code, err := c.try(ctx, body)
 	switch {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shrink looks for smaller cases that fail a law in the same way.
+// Package shrink looks for smaller cases that fail the same law in the same way.
 package shrink
 
 import (

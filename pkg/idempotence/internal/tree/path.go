@@ -51,7 +51,7 @@ func (p Path) String() string {
 	return b.String()
 }
 
-// Last returns the last member name in the path.
+// Last returns the last member name in the path, or "" if the path has none.
 func (p Path) Last() string {
 	for _, s := range slices.Backward(p) {
 		if !s.Element {
@@ -66,7 +66,7 @@ func (p Path) HasPrefix(prefix Path) bool {
 	return len(p) >= len(prefix) && slices.Equal(p[:len(prefix)], prefix)
 }
 
-// Get returns the value at a path.
+// Get returns the value at a path, or false if there is none.
 func Get(doc any, p Path) (any, bool) {
 	for i, s := range p {
 		if s.Element {
