@@ -15,7 +15,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// TestCacheIsBounded decodes and patches large objects. The cache of the kind must stay small.
+// TestCacheIsBounded decodes and patches 150 large objects. The caches of documents and patches must stay small.
 func TestCacheIsBounded(t *testing.T) {
 	k := objects.KindOf(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
 	text := strings.Repeat("x", 900<<10)

@@ -28,7 +28,7 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// A call of only returns a change that annotates those ConfigMaps whose data has the key.
+// The function returns a change that annotates those ConfigMaps whose data has the key.
 func only(key string) func(*admissionv1.AdmissionRequest, document) {
 	return func(r *admissionv1.AdmissionRequest, doc document) {
 		if data, _ := doc["data"].(document); data[key] != nil {

@@ -88,8 +88,8 @@ func (in *Inputs) isFull(turn int) bool {
 	return in.defined && in.furnished && turn >= 0 && turn%fullEvery == 0
 }
 
-// Given reports whether a sample has a value at p. A copy of a sample's element (see edits.TwinSuffix) counts as the
-// element. The webhook may change such a value on purpose.
+// Given reports whether a sample has a value at p. If so, the webhook may change the value on purpose. A copy of an
+// element (see edits.TwinSuffix) is treated like the original.
 func (in *Inputs) Given(p tree.Path) bool {
 	p = slices.Clone(p)
 	for i := range p {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package laws checks the conditions that a webhook must meet to be safe to call again. These conditions are the laws.
-// A type with a method check checks each of them.
+// Package laws checks the conditions that a webhook must meet to be safe to call again. These conditions are called
+// laws. Each law has its own type, with a method that checks the law on one case.
 package laws
 
 // A Law is the name of a condition.

@@ -97,7 +97,7 @@ func (t *Trial) RivalNames() []string {
 // mostRounds is the number of rounds after which two webhooks count as never settling.
 const mostRounds = 8
 
-// A call of only makes members the tested webhooks, until undo is called. If members is nil, it changes nothing.
+// The method sets the tested webhooks to members, until undo is called. If members is nil, it changes nothing.
 func (t *Trial) only(members []*session.Webhook) (undo func()) {
 	whole, known := t.Webhooks, t.memo
 	if members != nil {

@@ -28,8 +28,8 @@ type Options struct {
 
 // Inputs tells the checks which values come from the user's samples, and how the schema identifies elements.
 type Inputs interface {
-	// Given reports whether a sample has a value at p. A copy of a sample's element (see edits.TwinSuffix) counts as
-	// the element. The webhook may change such a value on purpose.
+	// Given reports whether a sample has a value at p. If so, the webhook may change the value on purpose. A copy of an
+	// element (see edits.TwinSuffix) is treated like the original.
 	Given(p tree.Path) bool
 	// Same reports whether two list elements have equal keys by the schema.
 	Same(list tree.Path, a, b any) bool
@@ -99,8 +99,8 @@ func (t *Trial) first(x *objects.Object) *session.Outcome {
 // fresh one.
 var onAnyInstance = []Law{L2, L8, L9, L10}
 
-// Fresh returns instances without earlier calls. Laws that do not depend on an instance's state share instances that
-// have handled earlier calls, because creating new ones may be slow.
+// Fresh returns instances that have handled no calls. For laws that do not depend on an instance's state, it returns
+// shared instances that have, because creating new ones may be slow.
 func (t *Trial) Fresh() session.Instances {
 	if t.law != "" && !slices.Contains(onAnyInstance, t.law) || t.Unshared {
 		return t.NewInstances()

@@ -10,7 +10,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
-// An updated caches the object that several cases update.
+// The type updated caches the stored object that consecutive cases update.
 type updated struct {
 	doc  any
 	old  *objects.Object

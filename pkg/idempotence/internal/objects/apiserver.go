@@ -27,7 +27,8 @@ import (
 // watcher is the name of a webhook of the harness. It records the objects that the API server sends to webhooks.
 const watcher = "watcher.idempotence.admitkit.dev"
 
-// Connect connects to the API server and returns a function that disconnects. If server is nil, the engine is nil.
+// Connect connects to the API server. It returns an engine that sends requests to it, and a function that disconnects.
+// If server is nil, the engine is nil.
 func Connect(server *rest.Config, crds []*apiextensionsv1.CustomResourceDefinition) (chain.Engine, func() error, error) {
 	if server == nil {
 		return nil, func() error { return nil }, nil

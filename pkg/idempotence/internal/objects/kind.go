@@ -73,7 +73,7 @@ func (k *Kind) Object(doc any) (*Object, error) {
 	return k.TakeIn(raw)
 }
 
-// TakeIn decodes, defaults and encodes an encoded document as the API server does. It caches the result.
+// TakeIn decodes and defaults a JSON document as the API server does, and encodes it again. It caches the result.
 func (k *Kind) TakeIn(raw []byte) (*Object, error) {
 	key := DigestOf(raw)
 	if o, ok := k.Memory.objects.get(key); ok {
@@ -151,8 +151,8 @@ func (k *Kind) UpdateProblems(o, old *Object) []string {
 	return nil
 }
 
-// Builtins returns the scheme with the types that the API server has in Go. It is built when it is first needed,
-// because it is large.
+// Builtins returns the scheme with the Go types of the built-in kinds. It is created when it is first needed, because
+// it is large.
 var Builtins = sync.OnceValue(func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(s); err != nil {
