@@ -14,9 +14,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// Additions returns edits that add values to doc as other parties do, in random order: labels, containers, volumes,
-// tolerations, environment variables and others. If custom is set, doc is a custom resource, and further edits add
-// renamed copies of its list elements.
+// Additions returns edits that add labels, containers, volumes, tolerations, environment variables and other values to
+// doc, as other parties do. The edits are in random order. If custom is set, doc is a custom resource, and further
+// edits add renamed copies of its list elements.
 func Additions(random *rand.Rand, doc any, custom bool) (edits []Edit) {
 	for _, meta := range allMetadata(doc) {
 		edits = append(edits,

@@ -29,8 +29,8 @@ func (c *Choices) Next() byte {
 	return b
 }
 
-// Uint64 implements rand.Source. It puts one byte where rand.IntN reads it (in the lowest bits, for powers of two), and
-// another where rand.Float64 reads it.
+// Uint64 implements rand.Source. It puts one byte of the input where rand.IntN reads it (in the lowest bits, for powers
+// of two), and another byte where rand.Float64 reads it.
 func (c *Choices) Uint64() uint64 {
 	n := c.more.Uint64()
 	if len(c.input) == 0 {

@@ -99,8 +99,8 @@ func (t *Trial) first(x *objects.Object) *session.Outcome {
 // fresh one.
 var onAnyInstance = []Law{L2, L8, L9, L10}
 
-// Fresh returns instances that have handled no calls. For laws that do not depend on an instance's state, it returns
-// shared instances that have, because creating new ones may be slow.
+// Fresh returns instances that have handled no calls. But laws that do not depend on an instance's state get shared
+// instances, because creating new ones may be slow.
 func (t *Trial) Fresh() session.Instances {
 	if t.law != "" && !slices.Contains(onAnyInstance, t.law) || t.Unshared {
 		return t.NewInstances()

@@ -17,7 +17,7 @@ import (
 
 // A Query is one API request, as far as a webhook sees it.
 type Query struct {
-	Version   string // of the review; empty: the first that the webhook declares
+	Version   string // of the review; empty means the first version that the webhook declares
 	Operation admissionv1.Operation
 	Object    *objects.Object
 	Old       *objects.Object

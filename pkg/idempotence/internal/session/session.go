@@ -61,8 +61,8 @@ func (s *Session) TakesDryRuns() bool {
 	return !slices.ContainsFunc(s.Webhooks, func(w *Webhook) bool { return w.Handles(s.Kind, s.Operation) && !w.DryRuns() })
 }
 
-// Valid decodes and defaults a document as a new or a stored object. It reports false if the API server would reject
-// it.
+// Valid decodes and defaults a document: as a new object, or as a stored one if the operation is not CREATE. It reports
+// false if the API server would reject the object.
 func (s *Session) Valid(doc any) (*objects.Object, bool) {
 	o, err := s.object(doc)
 	if err != nil || len(s.Kind.Problems(o)) > 0 {
