@@ -65,8 +65,8 @@ func eachSetting(doc any, f func(members Fields, at ...tree.Path)) {
 	}
 }
 
-// NewSettings returns, for each known setting that a user could add to doc, the edits that add it. They replace no
-// existing value.
+// NewSettings returns, for each known setting that a user could add to doc, the edits that add the setting. The edits
+// replace no existing value.
 func NewSettings(doc any) (list [][]Edit) {
 	eachSetting(doc, func(members Fields, at ...tree.Path) {
 		var edits []Edit
@@ -101,7 +101,8 @@ func setting(doc any, at tree.Path, members Fields) (edits []Edit) {
 	return edits
 }
 
-// OtherSettings returns, for each known setting that would replace an existing value of doc, the edits that make it.
+// OtherSettings returns, for each known setting that would replace an existing value of doc, the edits that apply the
+// setting.
 func OtherSettings(doc any) (list [][]Edit) {
 	eachSetting(doc, func(members Fields, at ...tree.Path) {
 		var edits []Edit

@@ -27,7 +27,7 @@ func (t *Trial) differences(law Law, a, b *objects.Object) []tree.Change {
 	return slices.DeleteFunc(tree.Changes(a.Doc, b.Doc), func(c tree.Change) bool { return t.intended(law, c) })
 }
 
-// Changed returns the changes from a to b without those that exceptions for all laws cover.
+// Changed returns the changes from a to b, except those that are covered by exceptions for all laws.
 func (t *Trial) Changed(a, b *objects.Object) []tree.Change { return t.differences("", a, b) }
 
 // content returns the differences without lists that differ only in order.

@@ -55,8 +55,8 @@ func (s *Session) Handles(operation admissionv1.Operation) bool {
 	return slices.ContainsFunc(s.Webhooks, func(w *Webhook) bool { return w.Handles(s.Kind, operation) })
 }
 
-// TakesDryRuns reports whether the API server calls all webhooks in a dry run. It rejects a dry run if one of the
-// called webhooks has side effects.
+// TakesDryRuns reports whether the API server calls all webhooks in a dry run. The API server rejects a dry run if one
+// of the called webhooks has side effects.
 func (s *Session) TakesDryRuns() bool {
 	return !slices.ContainsFunc(s.Webhooks, func(w *Webhook) bool { return w.Handles(s.Kind, s.Operation) && !w.DryRuns() })
 }
