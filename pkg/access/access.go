@@ -29,15 +29,15 @@ import (
 
 // Options configure an [Authorizer].
 type Options struct {
-	// Client sends the reviews. It is required. clientset.AuthorizationV1() is one.
+	// Client sends the reviews, such as clientset.AuthorizationV1(). It is required.
 	Client authorizationclient.AuthorizationV1Interface
 	// Namespace, if set, makes the Authorizer send LocalSubjectAccessReviews in this namespace, for which
 	// a Role is enough. It then answers only for this namespace.
 	Namespace string
-	// AllowedFor is how long an answer "allowed" is kept. Zero means 5 min, negative not at all. During this time a
-	// user keeps a permission that was revoked.
+	// AllowedFor is how long the Authorizer keeps an answer that allows. Zero means 5 min, negative not at all. During
+	// this time a user keeps a permission that was revoked.
 	AllowedFor time.Duration
-	// DeniedFor is how long any other answer is kept. Zero means 30 s, negative not at all.
+	// DeniedFor is how long it keeps any other answer. Zero means 30 s, negative not at all.
 	DeniedFor time.Duration
 	// Size is the largest number of answers that are kept. Zero means 8192, negative none.
 	Size int
@@ -75,7 +75,7 @@ type Answer struct {
 // of groups.
 const maxKeptBytes = 64 << 10
 
-// New returns an authorizer. It returns an error if Client is nil.
+// New returns an [Authorizer] with these options. It returns an error if Client is nil.
 func New(o Options) (*Authorizer, error) {
 	if o.Client == nil {
 		return nil, errors.New("access: Options.Client is required, such as clientset.AuthorizationV1()")
@@ -91,9 +91,10 @@ func New(o Options) (*Authorizer, error) {
 	return a, nil
 }
 
-// May answers whether a user may do something with a resource. The user is that of a request, req.UserInfo. The error
-// has no API status, so a hook that returns it fails instead of denying the request. If ctx ended first, the error
-// wraps that of ctx. With [Options.Namespace], a question about another namespace is an error.
+// May answers whether a user may do something with a resource. For the user who sent a request, pass req.UserInfo. The
+// error has no API status, so a hook that returns it fails instead of denying the request. If ctx ends before the
+// answer is known, the error wraps ctx.Err(). With [Options.Namespace], May returns an error if what is in another
+// namespace.
 func (a *Authorizer) May(ctx context.Context, user authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (Answer, error) {
 	if local := a.options.Namespace; local != "" && what.Namespace != local {
 		return Answer{}, fmt.Errorf("access: the authorizer answers only for namespace %s, not for %q", local, what.Namespace)
@@ -101,8 +102,8 @@ func (a *Authorizer) May(ctx context.Context, user authenticationv1.UserInfo, wh
 	return a.answer(ctx, user, authorizationv1.SubjectAccessReviewSpec{ResourceAttributes: &what})
 }
 
-// MayRequest answers whether a user may send a request to a non-resource path, such as "get" of "/metrics". Its errors
-// are those of [Authorizer.May]. With [Options.Namespace], it always returns an error.
+// MayRequest answers whether a user may send a request to a non-resource path, such as a "get" to "/metrics". It
+// returns the same errors as [Authorizer.May]. With [Options.Namespace], it always returns an error.
 func (a *Authorizer) MayRequest(ctx context.Context, user authenticationv1.UserInfo, what authorizationv1.NonResourceAttributes) (Answer, error) {
 	if local := a.options.Namespace; local != "" {
 		return Answer{}, fmt.Errorf("access: the authorizer answers only for namespace %s, not for the path %s", local, what.Path)

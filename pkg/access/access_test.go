@@ -23,7 +23,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/access"
 )
 
-// A server answers reviews, and records their specs.
+// A server is a client that answers each review with the function answer, and records the specs of the reviews.
 type server struct {
 	authorizationclient.AuthorizationV1Interface
 	authorizationclient.SubjectAccessReviewInterface
@@ -327,7 +327,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// A hook that lets a user change a ConfigMap only if the user may also update the Secrets of its namespace.
+// This example checks whether the user who changes an object may also update the Secrets of namespace shop.
 func Example() {
 	check := func(ctx context.Context, authorizer *access.Authorizer, user authenticationv1.UserInfo) error {
 		answer, err := authorizer.May(ctx, user, authorizationv1.ResourceAttributes{Namespace: "shop", Verb: "update", Resource: "secrets"})

@@ -19,7 +19,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A hook that reads the Namespace of a Pod, with the permissions that it needs.
+// This example creates a hook that reads the Namespace of each Pod, and declares the permissions for that.
 func Example() {
 	hooks := func(_ context.Context, deps *program.Deps) ([]*webhook.Hook, error) {
 		client, err := kubernetes.NewForConfig(deps.Config)

@@ -28,8 +28,8 @@ func namespace(name string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// A source replaces the cache and the API server. Namespace "cached" is in the cache. Unless answer is set, the API
-// server has only Namespace "new".
+// A source stands in for the cache and for the API server. Its cache holds only the Namespace "cached". Unless answer
+// is set, its API server has only the Namespace "new".
 type source struct {
 	lives   atomic.Int64
 	atOnce  atomic.Int64
@@ -78,7 +78,7 @@ func (s *source) reader(t *testing.T, change func(*reads.Options[*corev1.Namespa
 	return r
 }
 
-// counted returns the values of the counter admitkit_reads_total by source.
+// counted returns the values of the counter admitkit_reads_total, by the value of the label source.
 func (s *source) counted(t *testing.T) map[string]float64 {
 	t.Helper()
 	families, err := s.metrics.Gather()
@@ -125,8 +125,8 @@ func TestGet(t *testing.T) {
 }
 
 // TestMissingObjectsAreRemembered checks that each read of a missing object makes a new request, unless NotFoundFor is
-// set. An object that is created later is found NotFoundFor after the start of the request, even if that request was
-// slow.
+// set. Once NotFoundFor has passed since the start of the last request, a read must find an object that was created
+// meanwhile, even if that request was slow.
 func TestMissingObjectsAreRemembered(t *testing.T) {
 	for name, in := range map[string]struct {
 		keep  time.Duration
@@ -167,7 +167,8 @@ func TestEndedContextAsksNothing(t *testing.T) {
 	}
 }
 
-// TestConcurrentMissesShareARequest checks that each call still has its own deadline.
+// TestConcurrentMissesShareARequest checks that concurrent reads of a missing object share one request. A read whose
+// deadline passes must end without ending that request.
 func TestConcurrentMissesShareARequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{answer: func(ctx context.Context, name string) (*corev1.Namespace, error) {
@@ -230,8 +231,8 @@ func TestLiveRequestsAreBounded(t *testing.T) {
 	}
 }
 
-// TestRequestsThatHangEnd checks that a Live that waits until its context ends is stopped after Timeout, and that a
-// read that waits for a free slot gets an error instead of waiting forever.
+// TestRequestsThatHangEnd calls Get with an Options.Live that hangs until its context ends. It checks that Get fails
+// after Timeout, also for a second read that waits for a free slot.
 func TestRequestsThatHangEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{answer: func(ctx context.Context, _ string) (*corev1.Namespace, error) {
@@ -255,8 +256,8 @@ func TestRequestsThatHangEnd(t *testing.T) {
 	})
 }
 
-// TestErrorsHaveNoAPIStatus checks the errors that a handler may return as they are: a status in them would turn a
-// failure into a denial.
+// TestErrorsHaveNoAPIStatus checks that no error of Get contains an API status. If a handler returned such an error,
+// the status would turn a failure into a denial.
 func TestErrorsHaveNoAPIStatus(t *testing.T) {
 	for name, cause := range map[string]error{
 		"forbidden":         apierrors.NewForbidden(namespaces, "a", errors.New("no rule")),

@@ -122,7 +122,7 @@ var errorType = types.Universe.Lookup("error").Type().Underlying().(*types.Inter
 
 func isError(t types.Type) bool { return t != nil && types.Implements(t, errorType) }
 
-// declare calls set for each variable of a declaration that has a value.
+// declare calls set with each variable that a declaration initializes, and with its initial value.
 func (f *finder) declare(spec ast.Spec, set func(of types.Object, value ast.Expr)) {
 	v, ok := spec.(*ast.ValueSpec)
 	if !ok || len(v.Values) == 0 {
@@ -135,8 +135,9 @@ func (f *finder) declare(spec ast.Spec, set func(of types.Object, value ast.Expr
 	}
 }
 
-// visit checks the errors that a function returns, also through a variable. It skips function literals inside of it. It does
-// not follow the order of the statements: each value of a returned variable counts.
+// visit checks the errors that a function returns, directly or through a variable. It skips the function literals in
+// the body. It does not follow the order of the statements, so it checks every value that the body assigns to a
+// returned variable.
 func (f *finder) visit(of function) {
 	if f.visited[of.body] {
 		return
@@ -169,7 +170,8 @@ func (f *finder) visit(of function) {
 	}
 }
 
-// lastResult returns the last value that a statement returns: a named result if the statement names none.
+// lastResult returns the expression for the last result of a return statement. For a bare return, this is the named
+// result. It returns nil if there is no result.
 func lastResult(n *ast.ReturnStmt, of *ast.FuncType) ast.Expr {
 	if len(n.Results) > 0 {
 		return n.Results[len(n.Results)-1]
@@ -244,8 +246,8 @@ func (f *finder) callee(call *ast.CallExpr) *types.Func {
 	return nil
 }
 
-// report reports a call that makes an error. It accepts a call with another error among its arguments, because
-// then something failed.
+// report reports a call of errors.New or fmt.Errorf. It does not report a call with another error among its arguments,
+// because that error means that something failed.
 func (f *finder) report(call *ast.CallExpr, denial string) {
 	at := f.Fset.Position(call.Pos())
 	if f.accepted[place(at.Filename, at.Line)] || f.reported[call.Pos()] {

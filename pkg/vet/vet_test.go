@@ -11,7 +11,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/vet"
 )
 
-// The analyzer reports the lines that testdata marks, and no others, and its fixes give the golden file.
+// The analyzer must report exactly the lines with a "want" comment in testdata. Its suggested fixes must turn each file
+// into the golden file beside it.
 func TestAnalyzer(t *testing.T) {
 	analysistest.RunWithSuggestedFixes(t, analysistest.TestData(), vet.Analyzer, "hooks")
 }

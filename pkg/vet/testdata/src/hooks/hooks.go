@@ -82,7 +82,8 @@ func notAHandler(p *pod) error { return errors.New("other code") }
 
 func withoutError(req *webhook.Request[pod]) string { return fmt.Sprint(errors.New("a string")) }
 
-// A scanner answers with a value, so its errors are failures.
+// A scanner has a method that returns a value and an error. The analyzer treats the errors of such a method as
+// failures.
 type scanner struct{}
 
 func (scanner) clean(context.Context, string) (bool, error) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package webhook has the declarations that the analyzer looks for.
+// Package webhook stands in for the real package. It has only the declarations that the analyzer looks for.
 package webhook
 
 type Request[T any] struct{ Object *T }
