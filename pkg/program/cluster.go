@@ -19,8 +19,8 @@ func (c *cluster) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig `file` of the cluster; by default $KUBECONFIG, or the cluster of the Pod")
 }
 
-// A noTokenError is [ErrNoCluster] for a program that runs in a Pod. Usually the Pod lacks the token of its
-// ServiceAccount.
+// A noTokenError stands for [ErrNoCluster] in a program that runs in a Pod without a usable token. Usually the token of
+// the ServiceAccount is not mounted.
 type noTokenError struct{ cause error }
 
 func (e *noTokenError) Error() string {
@@ -31,9 +31,9 @@ func (e *noTokenError) Is(target error) bool { return target == ErrNoCluster }
 
 func (e *noTokenError) Unwrap() error { return e.cause }
 
-// config returns the client configuration. If the environment names no usable cluster, it returns ErrNoCluster or an
-// error that wraps it. The program may ignore that, because most hooks need no cluster. Any other error is about
-// --kubeconfig.
+// config returns given, or else the client configuration of --kubeconfig or the environment. If the environment names
+// no usable cluster, the error is ErrNoCluster or wraps it. The caller may ignore such an error, because most hooks
+// need no cluster. Any other error is about --kubeconfig.
 func (c *cluster) config(given *rest.Config) (*rest.Config, error) {
 	if given != nil {
 		return given, nil

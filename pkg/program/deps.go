@@ -21,11 +21,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Deps has what hooks may depend on: a client configuration, a logger, metrics, and a place for caches and other
-// background work. [Program.Hooks] gets it as an argument. Its methods are safe for concurrent use.
+// Deps has what hooks may depend on: a client configuration, a logger, metrics, and methods that run caches and other
+// background work. [Program.Hooks] gets a Deps as an argument. The methods are safe for concurrent use.
 //
-// Program.Hooks also runs where there is no cluster, so that the tools can read the registrations of the hooks. It
-// must not call the API server itself. It may create clients, listers and informers.
+// Program.Hooks also runs without a cluster, for example to print the webhook configurations. So Program.Hooks must not
+// call the API server itself. It may create clients, listers and informers.
 type Deps struct {
 	// Config connects to the API server. It is never nil. If no cluster is configured, each request fails with
 	// [ErrNoCluster]. It is a copy, so a change affects only the hooks.
@@ -55,8 +55,8 @@ type check struct {
 // ErrNoCluster is the error of each request to the API server if no cluster is configured.
 var ErrNoCluster = errors.New("no cluster is configured: run in a Pod, set $KUBECONFIG, or use --kubeconfig")
 
-// NewDeps returns dependencies, for tests of hooks and for programs without a [Program]. config may be nil if there is no
-// cluster. The caller must call Start for the hooks' background work.
+// NewDeps returns dependencies, for tests of hooks and for programs without a [Program]. config may be nil if there is
+// no cluster. The caller must call Start to run the hooks' background work.
 func NewDeps(config *rest.Config, logger logr.Logger) *Deps {
 	return newDeps(config, ErrNoCluster, metav1.NamespaceDefault, logger)
 }
@@ -78,20 +78,20 @@ type failing struct{ err error }
 
 func (f failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
 
-// ReadyIf makes the program ready only if the function returns true. Each readiness probe calls ready. name says what
-// is missing, such as "rules of the policy server".
+// ReadyIf adds a condition: the program is ready only while ready returns true. Each readiness probe calls ready. While
+// it returns false, name says what is missing, such as "rules of the policy server".
 func (d *Deps) ReadyIf(name string, ready func() bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.checks = append(d.checks, check{name, ready})
 }
 
-// Needs declares permissions in the whole cluster, such as to list Namespaces. They become rules of the program's
-// ClusterRole, see --print-rbac.
+// Needs declares permissions that the hooks need in the whole cluster, such as to list Namespaces. --print-rbac prints
+// them as rules of the program's ClusterRole.
 func (d *Deps) Needs(rules ...rbacv1.PolicyRule) { d.NeedsIn("", rules...) }
 
-// NeedsIn declares permissions in one namespace, such as to read a ConfigMap in [Deps.Namespace]. They become rules
-// of a Role in that namespace. An empty namespace means the whole cluster.
+// NeedsIn declares permissions that the hooks need in one namespace, such as to read a ConfigMap in [Deps.Namespace].
+// --print-rbac prints them as rules of a Role in that namespace. An empty namespace means the whole cluster.
 func (d *Deps) NeedsIn(namespace string, rules ...rbacv1.PolicyRule) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -114,7 +114,8 @@ func (d *Deps) needsCluster() bool {
 	return len(d.rules) > 0 || slices.ContainsFunc(d.work, func(w work) bool { return w.sync != nil })
 }
 
-// Ready returns an error that names what is missing, or nil.
+// Ready returns nil if the caches have synced and all conditions of [Deps.ReadyIf] are met. Otherwise the error names
+// what is missing.
 func (d *Deps) Ready(context.Context) error {
 	d.mu.Lock()
 	checks := slices.Clone(d.checks)

@@ -86,8 +86,8 @@ func TestOutputReportsThatNoPermissionsAreNeeded(t *testing.T) {
 	}
 }
 
-// A kubeconfig that does not exist matters only to hooks that read objects. The error says where the path
-// comes from.
+// If $KUBECONFIG names a file that does not exist, only a program whose hooks read objects fails. The error names
+// $KUBECONFIG.
 func TestUnusableKubeconfigOfTheEnvironment(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nowhere/config")
 	var out bytes.Buffer
@@ -142,7 +142,7 @@ func TestFailingHooksFunctionIsNamed(t *testing.T) {
 	}
 }
 
-// A cacheOf is a Cache that has synced when the channel is closed.
+// A cacheOf is a Cache that counts as synced once the channel is closed.
 type cacheOf chan struct{}
 
 func (cacheOf) Start(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
@@ -201,7 +201,7 @@ func TestReadyNamesWhatIsMissing(t *testing.T) {
 	})
 }
 
-// A cacheWithInformers is synced if all requested informers are, as a cache of controller-runtime is.
+// A cacheWithInformers behaves like a controller-runtime cache: before an informer is requested, it counts as synced.
 type cacheWithInformers struct {
 	cacheOf
 	requested chan struct{}
@@ -240,19 +240,19 @@ type failingRunnable struct{ error }
 
 func (f failingRunnable) Start(context.Context) error { return f.error }
 
-// A neverSynced cache gives up.
+// A neverSynced is a Cache whose WaitForCacheSync returns false at once.
 type neverSynced struct{ cacheOf }
 
 func (neverSynced) WaitForCacheSync(context.Context) bool { return false }
 
-// A notAFactory has only the methods of Informers.
+// A notAFactory has the methods of Informers, but no WaitForCacheSync.
 type notAFactory struct{}
 
 func (notAFactory) Start(<-chan struct{}) {}
 
 func (notAFactory) Shutdown() {}
 
-// If one part fails, Start ends the others and returns the error of that part.
+// If one background task fails, Start ends the other tasks and returns the error of the failed one.
 func TestFailuresOfBackgroundWork(t *testing.T) {
 	broken := errors.New("the watch broke")
 	rows := []struct {
@@ -298,7 +298,7 @@ func TestFailuresOfBackgroundWork(t *testing.T) {
 	}
 }
 
-// A change of the configuration affects only the hooks, and not the configuration that the program was given.
+// A change of Deps.Config does not change the configuration that was passed to NewDeps.
 func TestConfigIsACopy(t *testing.T) {
 	config := &rest.Config{Host: "https://127.0.0.1"}
 	NewDeps(config, logr.Discard()).Config.Host = "https://other.example.com"

@@ -43,7 +43,8 @@ func Hooks(_ context.Context, deps *program.Deps) ([]*webhook.Hook, error) {
 	})}, nil
 }
 
-// A main function calls Main. The example prints the permissions of the program, for which it needs no cluster.
+// A main function would call Main. This example calls Run to print the permissions of the program, which works without
+// a cluster.
 func Example() {
 	p := program.Program{Name: "teams", Hooks: Hooks}
 	if err := p.Run(context.Background(), []string{"--print-rbac"}, os.Stdout, os.Stderr); err != nil {

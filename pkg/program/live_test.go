@@ -55,7 +55,8 @@ func TestHookThatReadsRunsWithItsPrintedPermissions(t *testing.T) {
 	}
 }
 
-// Without the permission to list, the cache never syncs, so the program does not become ready and the hook is not enforced.
+// This test removes the permission to list Namespaces, so the cache never syncs. The program must not become ready, and
+// the hook must not be enforced.
 func TestProgramIsNotReadyBeforeItsCaches(t *testing.T) {
 	server := apiservertest.Start(t, nil)
 	admin, err := kubernetes.NewForConfig(server.Config)

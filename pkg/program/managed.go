@@ -28,7 +28,7 @@ func (m *managed) addFlags(flags *flag.FlagSet, name string) {
 	flags.StringVar(&m.serviceAccount, "service-account", name, "with --print-rbac: `name` of the ServiceAccount of the program")
 }
 
-// selfManaged makes certificates and installs hooks.
+// A selfManaged creates the certificates and installs the hooks of a program with --self-managed.
 type selfManaged struct {
 	certs     certs.Options
 	install   install.Options
@@ -36,7 +36,7 @@ type selfManaged struct {
 	source    *certs.SelfManaged
 }
 
-// selfManaged connects the certificate source and the installer.
+// selfManaged returns the certificate source and the installer, connected to each other. It installs nothing.
 func (j *job) selfManaged() (*selfManaged, error) {
 	names, ips, err := j.address.hosts()
 	if err != nil {
@@ -78,7 +78,8 @@ func (s *selfManaged) run(ctx context.Context, deps *Deps) error {
 	return s.installer.Watch(ctx)
 }
 
-// remove removes the configurations, while the replicas still answer the last calls.
+// remove removes the webhook configurations that --self-managed installed. The replicas must keep running until it
+// returns, because they answer the last calls.
 func (j *job) remove(ctx context.Context) error {
 	s, err := j.selfManaged()
 	if err != nil {

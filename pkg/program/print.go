@@ -60,8 +60,8 @@ func (a *address) hosts() (names []string, ips []net.IP, err error) {
 	return []string{u.Hostname()}, nil, nil
 }
 
-// print writes to out. If there is an output file, it writes into the generated block of that file instead, and
-// prints the changed lines to out.
+// print calls write with out. If --output names a file, print instead replaces the generated block of that file with
+// the text from write, and prints the changed lines to out.
 func (o *options) print(out io.Writer, write func(io.Writer) error) error {
 	if o.output == "" {
 		return write(out)

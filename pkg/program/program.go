@@ -83,7 +83,7 @@ type usageError struct{ error }
 
 func (u *usageError) Unwrap() error { return u.error }
 
-// options are the flags. Each part of the program has its own.
+// options holds the values of the flags, grouped by the part of the program that they configure.
 type options struct {
 	name     string
 	logLevel slog.Level
@@ -158,7 +158,8 @@ type job struct {
 	hooks  []*webhook.Hook
 }
 
-// makeHooks makes the hooks with the context working. Until the hooks are made, the end of ctx ends working, too.
+// makeHooks calls p.Hooks with the context named working. If ctx ends before p.Hooks returns, makeHooks calls end,
+// which ends working, too.
 func (p Program) makeHooks(ctx, working context.Context, end func(), deps *Deps) ([]*webhook.Hook, error) {
 	defer context.AfterFunc(ctx, end)()
 	return p.Hooks(working, deps)

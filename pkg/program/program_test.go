@@ -186,7 +186,7 @@ func do(t *testing.T, client *http.Client, req *http.Request) *http.Response {
 	return resp
 }
 
-// clientOf trusts the CA and makes a new connection for each call.
+// clientOf returns a client that trusts the CA and opens a new connection for each request.
 func clientOf(ca *devcert.CA) *http.Client {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(ca.Bundle)
@@ -196,7 +196,8 @@ func clientOf(ca *devcert.CA) *http.Client {
 	}}
 }
 
-// writeCertificate writes a new certificate as cert-manager mounts it and returns it.
+// writeCertificate writes a new certificate and its key into dir, under the file names that cert-manager uses. It
+// returns the certificate in DER.
 func writeCertificate(t *testing.T, ca *devcert.CA, dir string) []byte {
 	t.Helper()
 	config, err := ca.Serving("127.0.0.1")
@@ -326,8 +327,8 @@ func listen(t *testing.T) net.Listener {
 	return listener
 }
 
-// After SIGTERM the program serves for a while. The caches of the hooks and the context of the hooks function live until the
-// server accepts no more connections.
+// After SIGTERM the program serves for a while. The caches of the hooks, and the context that Program.Hooks got, must
+// live until the server accepts no more connections.
 func TestBackgroundWorkOutlivesTheServer(t *testing.T) {
 	ca, err := devcert.NewCA()
 	if err != nil {
@@ -377,7 +378,8 @@ type runnableFunc func(ctx context.Context) error
 
 func (f runnableFunc) Start(ctx context.Context) error { return f(ctx) }
 
-// SIGTERM while the hooks are made is a clean stop.
+// If the context of Run ends while Program.Hooks runs, Run returns no error. With --print-configuration it must return
+// one, because nothing was printed.
 func TestStopWhileTheHooksAreMade(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	p := Program{Name: "slow", Hooks: func(ctx context.Context, _ *Deps) ([]*webhook.Hook, error) {
@@ -393,7 +395,8 @@ func TestStopWhileTheHooksAreMade(t *testing.T) {
 	}
 }
 
-// Options may add a condition of readiness, a listener and collectors.
+// Program.Options may add a condition of readiness and set a listener. Program.Hooks may register a collector that the
+// program registers, too.
 func TestOptionsOfTheServer(t *testing.T) {
 	ca, err := devcert.NewCA()
 	if err != nil {
@@ -477,7 +480,8 @@ func TestOutputReplacesTheGeneratedBlock(t *testing.T) {
 	}
 }
 
-// Only a Pod has a Service that needs time to stop sending calls. Elsewhere Ctrl-C ends the program without a delay.
+// The default of --shutdown-delay is 10 s in a Pod, where the Service needs time to stop sending calls. Elsewhere it is
+// zero, so that Ctrl-C ends the program at once.
 func TestShutdownDelayIsForPods(t *testing.T) {
 	for host, delay := range map[string]time.Duration{"10.96.0.1": 10 * time.Second, "": 0} {
 		t.Setenv("KUBERNETES_SERVICE_HOST", host)

@@ -88,8 +88,8 @@ func (c *clients) auth() *webhook.ClientAuth {
 
 // serve serves until ctx ends. If one part of the program fails, serve stops the others and returns the first error.
 //
-// The server answers calls for a while after the end of ctx. The certificate and the caches of the hooks, which calls
-// need, run with the context working. serve calls end when the server has stopped.
+// The server answers calls for a while after the end of ctx. Calls need the certificate and the caches of the hooks, so
+// these run with another context, named working. Once the server has stopped, serve calls end, which ends that context.
 func (p Program) serve(ctx, working context.Context, end func(), j *job) error {
 	registry, logger := j.deps.registry, j.deps.Logger
 	source, install, served := j.files.source(logger), func(context.Context) error { return nil }, j.hooks
@@ -193,7 +193,8 @@ func (p Program) serverOptions(j *job, source certs.Source) (webhook.Options, er
 	return serving, nil
 }
 
-// ready returns the condition of readiness: a certificate that the API server trusts, and synced caches.
+// ready returns the readiness check. It passes if the API server trusts the certificate of source, and Deps.Ready
+// returns nil.
 func (j *job) ready(source certs.Source) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := certs.Ready(source)(ctx); err != nil {

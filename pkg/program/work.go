@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A Runnable runs until ctx ends.
+// A Runnable is background work, such as a controller. Start must run it until ctx ends.
 type Runnable interface {
 	Start(ctx context.Context) error
 }
@@ -34,7 +34,8 @@ type Informers interface {
 	Shutdown()
 }
 
-// syncedInformers waits until the informers of a factory have synced. It returns one result for each informer.
+// syncedInformers waits until the informers of a factory have synced or stop is closed. It returns for each informer
+// whether it has synced. It returns an error if f is not an informer factory.
 func syncedInformers(f Informers, stop <-chan struct{}) ([]bool, error) {
 	switch f := f.(type) {
 	case interface {
@@ -57,8 +58,8 @@ type work struct {
 	synced chan struct{} // closed when sync has returned without an error
 }
 
-// Run runs r until the program has answered its last call. If r fails, the program stops and returns its error. If r
-// is a [Cache], the program fails: use [Deps.RunCache], which waits until the cache has synced.
+// Run runs r until the program has answered its last call. If r fails, the program stops and returns the error of r. Do
+// not pass a [Cache], which makes the program fail: [Deps.RunCache] waits until the cache has synced.
 func (d *Deps) Run(r Runnable) {
 	if _, isCache := r.(Cache); isCache {
 		d.add(work{run: func(context.Context) error {
@@ -69,9 +70,9 @@ func (d *Deps) Run(r Runnable) {
 	d.add(work{run: r.Start})
 }
 
-// RunCache runs a cache. The program is ready only when the cache has synced. request is called when the cache runs, to
-// request the objects that the hooks read, for example with GetInformer of a cache of controller-runtime. Such a
-// cache fetches only requested objects, so without request it would appear to have synced at once. If request fails or the
+// RunCache runs a cache. The program is ready only when the cache has synced. RunCache calls request, which must
+// request the objects that the hooks read, for example with GetInformer of a controller-runtime cache. Such a cache
+// fetches only requested objects. Without a request it would appear to have synced at once. If request fails or the
 // cache cannot sync, the program stops and returns the error.
 func (d *Deps) RunCache(c Cache, request func(ctx context.Context) error) {
 	if request == nil {
@@ -120,7 +121,7 @@ func (d *Deps) RunInformers(f Informers) {
 	})
 }
 
-// add adds work, and starts it if the other work runs already.
+// add adds a background task, and starts it if Start has started the earlier tasks.
 func (d *Deps) add(w work) {
 	if w.sync != nil {
 		w.synced = make(chan struct{})
@@ -141,7 +142,7 @@ func (d *Deps) add(w work) {
 	}
 }
 
-// launch runs work in a group until ctx ends.
+// launch runs a background task in a group until ctx ends.
 func launch(ctx context.Context, group *errgroup.Group, w work) {
 	// An error after the end of ctx is a consequence of it, such as ctx.Err().
 	untilEnd := func(f func(context.Context) error) func() error {
@@ -164,8 +165,8 @@ func launch(ctx context.Context, group *errgroup.Group, w work) {
 	}
 }
 
-// Start runs all background work until ctx ends or a part fails. It returns the first error, and nil after the end of ctx.
-// Work that is added later starts at once. Start must be called once, after the hooks were made.
+// Start runs all background work until ctx ends or one task fails. It returns the first error, or nil after the end of
+// ctx. Work that is added later starts at once. Start must be called once, after the hooks were made.
 func (d *Deps) Start(ctx context.Context) error {
 	d.mu.Lock()
 	if d.started {
