@@ -171,7 +171,7 @@ func TestHandlers(t *testing.T) {
 	ask(t, adapt.MutatingHandler(mutating, respond(broken)), "CREATE", podA, "null", 500)
 }
 
-// A CustomDefaulter gets its object as a runtime.Object.
+// A deprecated CustomDefaulter must work with MutatingHandler and admission.WithCustomDefaulter.
 func TestDeprecatedDefaulterThroughTheHandler(t *testing.T) {
 	wh := admission.WithCustomDefaulter(clientgoscheme.Scheme, &corev1.Pod{}, custom{})
 	resp := ask(t, adapt.MutatingHandler(mutating, wh.Handler), "CREATE", podA, "null", 200)

@@ -74,10 +74,10 @@ func byURL(name string, c admissionregistrationv1.WebhookClientConfig) error {
 // up to 1.21 serve it. Every field is explicit, because the defaults of v1beta1 differ: an unset
 // field gets the default of v1, if v1 has one.
 //
-// A webhook with matchConditions is an error: API servers that serve v1beta1 drop them, and would
-// call it too often. Before 1.21, namespaces have no label kubernetes.io/metadata.name unless a
-// user adds it. Without the label, the namespaceSelector of webhook.Configurations excludes
-// nothing.
+// A webhook with matchConditions is an error: API servers that serve v1beta1 drop the conditions, and would also call
+// the webhook for the requests that the conditions exclude. Before 1.21, namespaces have no label
+// kubernetes.io/metadata.name unless a user adds it. Without the label, the namespaceSelector of webhook.Configurations
+// excludes nothing.
 func V1beta1(mutating *admissionregistrationv1.MutatingWebhookConfiguration, validating *admissionregistrationv1.ValidatingWebhookConfiguration) (
 	*v1beta1.MutatingWebhookConfiguration, *v1beta1.ValidatingWebhookConfiguration, error) {
 	var errs []error

@@ -50,8 +50,8 @@ func ExampleV1beta1() {
 	// Output: admissionregistration.k8s.io/v1beta1 Fail Equivalent 10
 }
 
-// TestV1beta1HasTheMeaningOfV1 decodes the JSON of the v1beta1 object as v1. It must equal the v1 object,
-// apart from defaults.
+// TestV1beta1HasTheMeaningOfV1 converts random configurations to v1beta1, and decodes the resulting JSON as v1. The
+// webhooks must equal the original ones.
 func TestV1beta1HasTheMeaningOfV1(t *testing.T) {
 	const seed = 1
 	fill := randfill.NewWithSeed(seed).NilChance(0).NumElements(1, 3)
@@ -104,7 +104,8 @@ func reread[T any](t *testing.T, from any, _ T) T {
 	return into
 }
 
-// TestV1beta1IsExplicit checks that no field is left to the defaults of v1beta1.
+// TestV1beta1IsExplicit converts webhooks with unset fields. V1beta1 must set every field that would otherwise get a
+// default of v1beta1.
 func TestV1beta1IsExplicit(t *testing.T) {
 	rule := webhook.OnCreate("", "v1", "pods")
 	rule.Scope = nil

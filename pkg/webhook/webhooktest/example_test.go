@@ -15,7 +15,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/webhooktest"
 )
 
-// A test of a hook gets what the API server gets: the decision, the patch or the failure.
+// This example calls a hook as the API server does, and prints the decision, the patch and a field of the patched Pod.
 func Example() {
 	hook := webhook.Mutating(admissionregistrationv1.MutatingWebhook{
 		Name:  "policy.example.com",
@@ -37,7 +37,7 @@ func Example() {
 	// normal
 }
 
-// exampleTB replaces the *testing.T of a test, which an example does not have.
+// exampleTB stands in for a *testing.T, because an example function gets none.
 type exampleTB struct{ testing.TB }
 
 func (*exampleTB) Helper()                  {}

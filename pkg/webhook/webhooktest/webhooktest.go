@@ -74,7 +74,8 @@ func untyped(v any) any {
 
 var operations = []admissionv1.Operation{admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect}
 
-// checkDocuments fails the test if the API server never sends such documents for the operation.
+// checkDocuments fails the test if the operation is unknown, or if the API server never sends it with this combination
+// of object and old object.
 func checkDocuments(t testing.TB, op admissionv1.Operation, object, old any) {
 	t.Helper()
 	if !slices.Contains(operations, op) {

@@ -106,7 +106,7 @@ func TestRequestOfASubresource(t *testing.T) {
 	}
 }
 
-// recordingTB is a testing.TB that records the end of its test instead of ending it.
+// recordingTB is a testing.TB that records the message of a fatal error, and panics instead of ending the test.
 type recordingTB struct {
 	testing.TB
 	text string
@@ -116,7 +116,8 @@ func (f *recordingTB) Helper()                      {}
 func (f *recordingTB) Fatal(args ...any)            { f.text = fmt.Sprint(args...); panic(f) }
 func (f *recordingTB) Fatalf(s string, args ...any) { f.text = fmt.Sprintf(s, args...); panic(f) }
 
-// TestUnexpectedAnswersFailTheTest calls each helper with an answer that it does not expect.
+// TestUnexpectedAnswersFailTheTest calls each function with an answer or an argument that is invalid. The function must
+// fail the test with the expected message.
 func TestUnexpectedAnswersFailTheTest(t *testing.T) {
 	pod := webhooktest.Request(t, admissionv1.Create, podKind, "pods", `{}`, nil)
 	for _, row := range []struct {

@@ -14,8 +14,8 @@ var (
 	largePools [len(largeSizes)]sync.Pool
 )
 
-// sizeFor returns the size of the buffer for n bytes. It is n up to MaxSmallBytes, and then the smallest of largeSizes
-// that is large enough. If that exceeds most, or there is none, it is n.
+// sizeFor returns the size of the buffer to allocate for n bytes: the smallest of largeSizes that holds them. It
+// returns n if n is at most MaxSmallBytes, if none of largeSizes is large enough, or if that size would exceed most.
 func sizeFor(n, most int) int {
 	if n <= MaxSmallBytes {
 		return n

@@ -56,7 +56,7 @@ func TestRead(t *testing.T) {
 
 func noLimit(int64) error { return nil }
 
-// TestReleasedMemoryIsReused checks that only released memory is used for another body.
+// TestReleasedMemoryIsReused checks that a released buffer is used for another body, and that one in use is not.
 func TestReleasedMemoryIsReused(t *testing.T) {
 	text := bytes.Repeat([]byte("0123456789abcdef"), 90_000)
 	read := func() []byte {

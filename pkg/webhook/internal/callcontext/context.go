@@ -51,7 +51,7 @@ type Fields struct {
 	DryRun          bool
 }
 
-// Describe sets Fields once the request was read.
+// Describe sets Fields from the metadata of the request.
 func (c *Context) Describe(m *review.Metadata) {
 	c.Fields = Fields{m.UID, m.Kind, m.Operation, m.Namespace, m.Name, m.DryRun}
 }
@@ -170,9 +170,9 @@ func (c *Context) TooLate() error {
 	return ErrHungUp
 }
 
-// TimedOut returns the failure of a call that missed its deadline. what says what was late, such as "the handler did
-// not decide". The message begins with the text of context.DeadlineExceeded, since alerts and Kubernetes' own
-// conformance tests look for "deadline".
+// TimedOut returns the failure of a call that missed its deadline. The argument what names the part that was late, such
+// as "the handler did not decide". The message begins with the text of context.DeadlineExceeded, since alerts and
+// Kubernetes' own conformance tests look for "deadline".
 func (c *Context) TimedOut(what string) error {
 	f := reply.New(http.StatusGatewayTimeout, fmt.Sprintf("%s: %s within %s", context.DeadlineExceeded, what, c.Budget))
 	f.Cause = reply.TimedOut

@@ -66,8 +66,8 @@ func TestContextKeepsAnEarlierDeadlineOfItsParent(t *testing.T) {
 	}
 }
 
-// TestDerivedContextsEndWithTheCall derives contexts as handlers do, and checks that no goroutine
-// is left.
+// TestDerivedContextsEndWithTheCall derives contexts as handlers do. They must need no goroutine, and must end when the
+// context of the call ends.
 func TestDerivedContextsEndWithTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newContext(t.Context(), time.Hour)
@@ -131,8 +131,8 @@ func TestContextHasTheLoggerOfTheCall(t *testing.T) {
 	}
 }
 
-// TestVerbosityOfTheLoggerInUse enables and disables V(1) in the hook's logger, the logger of the request
-// and slog's default.
+// TestVerbosityOfTheLoggerInUse enables and disables V(1) in the hook's logger, in the logger of the request and in
+// slog's default. HookLog.enabled must report the setting of the logger that the hook uses.
 func TestVerbosityOfTheLoggerInUse(t *testing.T) {
 	logger := func(level int) logr.Logger {
 		return funcr.New(func(string, string) {}, funcr.Options{Verbosity: level})

@@ -18,7 +18,7 @@ import (
 	"github.com/admitkit/admitkit/internal/devcert"
 )
 
-// An admitter is an authenticator and a request that it accepts.
+// An admitter is an Authenticator with a request that it accepts.
 type admitter struct {
 	name string
 	*Authenticator
@@ -60,12 +60,12 @@ func admitters(tb testing.TB) []admitter {
 	return all
 }
 
-// onConnection returns the request as the first request on a new connection.
+// onConnection returns the request with the context of a new connection.
 func (a admitter) onConnection(ctx context.Context) *http.Request {
 	return a.bare.WithContext(a.ConnContext(ctx))
 }
 
-// A certificate is verified once per connection, so later calls cost almost nothing.
+// Check must not allocate for a later call on a connection, because a certificate is verified only once per connection.
 func TestAllocsOfCheck(t *testing.T) {
 	for _, a := range admitters(t) {
 		r := a.onConnection(t.Context())

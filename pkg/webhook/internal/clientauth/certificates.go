@@ -28,14 +28,15 @@ type certificates struct {
 	names []string
 }
 
-// A nameError is the error of a valid certificate that is not among Names.
+// A nameError is the error for a valid certificate that has none of the names in Config.Names.
 type nameError struct{ cert *x509.Certificate }
 
 func (e *nameError) Error() string {
 	return "the client certificate may not call this webhook server: it is for " + reply.Clip(namesText(e.cert))
 }
 
-// check checks the client certificate of a call.
+// check is the check function for client certificates. It uses the stored verification of the connection, if there is
+// one.
 func (c *certificates) check(r *http.Request) error {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		return errNoCredential
@@ -72,7 +73,7 @@ func (c *certificates) verify(cas *x509.CertPool, chain []*x509.Certificate, now
 	return until, err
 }
 
-// firstEnd returns when the first certificate of a chain expires.
+// firstEnd returns the earliest expiry time of the certificates in a chain.
 func firstEnd(chain []*x509.Certificate) time.Time {
 	end := chain[0].NotAfter
 	for _, cert := range chain[1:] {
@@ -172,7 +173,8 @@ func (a *Authenticator) TLSConfig(c *tls.Config) *tls.Config {
 	return c
 }
 
-// parseCAs reads a PEM file of certificates. It ignores text around them, as in a caBundle.
+// parseCAs reads a PEM file of certificates. It ignores text around the PEM blocks, as the API server does in a
+// caBundle.
 func parseCAs(content []byte) (*x509.CertPool, error) {
 	pool, found := x509.NewCertPool(), 0
 	for rest := content; ; {

@@ -20,7 +20,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
 
-// A Config is webhook.ClientAuth, where the fields are documented.
+// A Config has the fields of webhook.ClientAuth, which documents them.
 type Config struct {
 	CAFile         string
 	Names          []string
@@ -71,7 +71,7 @@ type watchedFile struct {
 	field string // of webhook.ClientAuth
 }
 
-// A reloader is a reload.Files of any type.
+// A reloader is a *reload.Files with any type argument.
 type reloader interface {
 	Load() error
 	Run(ctx context.Context, interval time.Duration)
@@ -167,7 +167,7 @@ type reason int
 const (
 	missing    reason = iota // the call has no credentials
 	invalid                  // the credentials are not valid
-	notAllowed               // the client certificate is valid, but not among Names
+	notAllowed               // the client certificate is valid, but has none of the Names
 	numReasons
 )
 

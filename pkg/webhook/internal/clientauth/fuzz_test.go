@@ -18,7 +18,7 @@ func presented(authorization string) *http.Request {
 	return &http.Request{Header: http.Header{"Authorization": {authorization}}}
 }
 
-// inFile returns credentials with one value, as if read from a file.
+// inFile returns a reload.Files that holds value, as if it had been read from a file.
 func inFile[T any](t *testing.T, value T) *reload.Files[T] {
 	files := reload.New(reload.Options[T]{Parse: func([][]byte) (T, error) { return value, nil }})
 	if err := files.Load(); err != nil {
@@ -57,7 +57,7 @@ func FuzzTokenFile(f *testing.F) {
 	})
 }
 
-// FuzzBasicFile is FuzzTokenFile for user names and passwords.
+// FuzzBasicFile checks the same as FuzzTokenFile for files of user names and passwords.
 func FuzzBasicFile(f *testing.F) {
 	for _, seed := range []string{"", "a:b", "a:b:c\n#x\na:d ", "a:", ":b", "ab", "a:$2y$05$x", "\xff:b", "a:\x7f", "ä:ö"} {
 		f.Add([]byte(seed))
@@ -96,7 +96,7 @@ func checkParsed(t *testing.T, content []byte, found secrets, err error) {
 	}
 }
 
-// FuzzCAFile checks that a valid file has at least one certificate and no incomplete one.
+// FuzzCAFile checks that parseCAs accepts only files with at least one certificate and without a private key.
 func FuzzCAFile(f *testing.F) {
 	f.Add([]byte(""))
 	f.Add([]byte("-----BEGIN CERTIFICATE-----\naaaa\n-----END CERTIFICATE-----\n"))

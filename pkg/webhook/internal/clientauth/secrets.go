@@ -84,7 +84,7 @@ func parseTokens(content []byte) (secrets, error) {
 	return tokens, err
 }
 
-// parseBasic reads a file of user names and passwords, as parseTokens does.
+// parseBasic reads a file of user names and passwords. As in parseTokens, errors must not quote a password.
 func parseBasic(content []byte) (secrets, error) {
 	pairs, err := parseSecrets(content, func(line string) error {
 		user, password, ok := strings.Cut(line, ":")

@@ -44,8 +44,8 @@ func below(at patch.Pointer, p patch.Patch) patch.Patch {
 	return p
 }
 
-// withoutTypeMeta drops operations that remove apiVersion or kind. They only mean that the handler replaced the object
-// with a new Go value. It returns an error for all other changes of fixed fields.
+// withoutTypeMeta drops operations that remove apiVersion or kind. Such an operation only means that the handler
+// replaced the object with a new Go value. It returns an error for all other changes of fixed fields.
 func withoutTypeMeta(p patch.Patch) (patch.Patch, error) {
 	p = slices.DeleteFunc(p, func(op patch.Operation) bool {
 		return op.Op == patch.Remove && (op.Path == "/apiVersion" || op.Path == "/kind")

@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
-// FuzzFind compares Find and Part with a search in the document as encoding/json decodes it.
+// FuzzFind compares the results of Find and Part with a search in the maps to which encoding/json decodes the document.
 func FuzzFind(f *testing.F) {
 	for _, seed := range []struct{ document, path string }{
 		{`{"spec":{"template":{"a":1}}}`, "spec.template"},

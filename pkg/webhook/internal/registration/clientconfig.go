@@ -34,10 +34,10 @@ func (r *Registration) validateClientConfig(at *field.Path) field.ErrorList {
 	return errs
 }
 
-// ValidateBundle is stricter than the API server. The API server accepts any bytes, and if they contain no
-// certificate, every call then fails. Anyone who may read the configuration can read the bundle. So the bundle
-// must not hold a private key, and the error never quotes it. White space counts as empty: tools that inject a
-// CA later often use a line feed as a placeholder.
+// ValidateBundle checks a CA bundle more strictly than the API server. The API server accepts any bytes, and if they
+// contain no certificate, every call fails. Anyone who may read the configuration can read the bundle. So the bundle
+// must not hold a private key, and the error never quotes it. White space counts as empty: tools that inject a CA later
+// often use a line feed as a placeholder.
 func ValidateBundle(at *field.Path, bundle []byte) field.ErrorList {
 	if IsBlank(bundle) {
 		return nil
@@ -70,7 +70,8 @@ func ValidateBundle(at *field.Path, bundle []byte) field.ErrorList {
 // IsBlank reports whether a CA bundle has only white space.
 func IsBlank(bundle []byte) bool { return len(bytes.TrimSpace(bundle)) == 0 }
 
-// ValidateService checks the port and the namespace. Configurations may add missing fields.
+// ValidateService checks the port and the namespace of a Service, if they are set. Configurations may add missing
+// fields.
 func ValidateService(at *field.Path, s *admissionregistrationv1.ServiceReference) field.ErrorList {
 	errs := ValidateNamespace(at.Child("namespace"), s.Namespace)
 	if s.Port != nil {
@@ -145,6 +146,6 @@ func (r *Registration) CheckServedPath() error {
 	return nil
 }
 
-// CleanPath returns a path as the API server requests it (DefaultVersionedAPIPath uses
-// path.Join): without a trailing slash, double slashes and dots.
+// CleanPath returns a path as the API server requests it (DefaultVersionedAPIPath uses path.Join): without trailing or
+// double slashes, and with "." and ".." elements resolved.
 func CleanPath(p string) string { return path.Clean("/" + p) }

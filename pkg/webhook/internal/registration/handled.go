@@ -125,8 +125,8 @@ func resourcesOf(rules []admissionregistrationv1.RuleWithOperations) (all []stri
 }
 
 // CheckResources returns errors for rules that cover a resource without a handler, since every call for such a resource
-// would fail. With several handlers, a wildcard covers such resources, too. If the resource of a handler is not known,
-// CheckResources returns nil.
+// would fail. With several handlers, a wildcard counts as covering such resources. With one handler, wildcards are
+// accepted. If the resource of a handler is not known, CheckResources returns nil.
 func (r *Registration) CheckResources(all []Handled) error {
 	var types, resources []string
 	for _, h := range all {

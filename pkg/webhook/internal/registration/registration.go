@@ -48,8 +48,8 @@ func FromValidating(w admissionregistrationv1.ValidatingWebhook) *Registration {
 	return r
 }
 
-// setDefaults sets explicit defaults. Configurations sets the namespaceSelector, since only it knows
-// the namespace of the webhook.
+// setDefaults sets every unset field to its default, apart from the namespaceSelector. Configurations sets that field,
+// because only Configurations knows the namespace of the webhook.
 func (r *Registration) setDefaults() {
 	if r.FailurePolicy == nil {
 		r.FailurePolicy = ptr.To(admissionregistrationv1.Fail)
@@ -72,7 +72,7 @@ func (r *Registration) setDefaults() {
 	r.SetRules(r.Rules)
 }
 
-// SetRules sets the rules, with an explicit scope.
+// SetRules sets the rules. It sets the scope of each rule without one to "*", in place.
 func (r *Registration) SetRules(rules []admissionregistrationv1.RuleWithOperations) {
 	for i := range rules {
 		if rules[i].Scope == nil {
@@ -116,14 +116,14 @@ func (r *Registration) Path() string {
 	}
 }
 
-// AsMutating returns a copy as the API type, with this clientConfig and namespaceSelector.
+// AsMutating returns a copy of the registration as the API type, with this clientConfig and namespaceSelector.
 func (r *Registration) AsMutating(c admissionregistrationv1.WebhookClientConfig, namespaces *metav1.LabelSelector) admissionregistrationv1.MutatingWebhook {
 	w := r.MutatingWebhook
 	w.ClientConfig, w.NamespaceSelector = c, namespaces
 	return *w.DeepCopy()
 }
 
-// AsValidating returns a copy as the API type, with this clientConfig and namespaceSelector.
+// AsValidating returns a copy of the registration as the API type, with this clientConfig and namespaceSelector.
 func (r *Registration) AsValidating(c admissionregistrationv1.WebhookClientConfig, namespaces *metav1.LabelSelector) admissionregistrationv1.ValidatingWebhook {
 	w := r.AsMutating(c, namespaces)
 	return admissionregistrationv1.ValidatingWebhook{

@@ -46,8 +46,8 @@ func (r *Registration) Validate() field.ErrorList {
 	return append(errs, r.validateClientConfig(at.Child("clientConfig"))...)
 }
 
-// ValidateForServing checks only the fields that a hook uses when it answers calls. Rules may be
-// missing then.
+// ValidateForServing checks only the fields that a hook uses when it answers calls: timeoutSeconds, sideEffects and
+// rules. Unlike Validate, it accepts a registration without rules.
 func (r *Registration) ValidateForServing() field.ErrorList {
 	var errs field.ErrorList
 	if len(r.Rules) > 0 {

@@ -51,11 +51,11 @@ func BadRequest(format string, args ...any) error {
 	return New(http.StatusBadRequest, fmt.Sprintf(format, args...))
 }
 
-// Never is the retryAfter of an answer without the header Retry-After.
+// Never, passed as retryAfter to TurnAway, leaves out the header Retry-After.
 const Never = -1
 
-// TurnAway returns the failure of a call that was not read to its end. The client may repeat the
-// call after retryAfter seconds.
+// TurnAway returns the failure for a call that the server rejects before it has read the body to its end. The client
+// may repeat the call after retryAfter seconds.
 func TurnAway(code int, message string, retryAfter int) *Failure {
 	f := New(code, message)
 	f.Cause = Shed
@@ -66,7 +66,7 @@ func TurnAway(code int, message string, retryAfter int) *Failure {
 	return f
 }
 
-// A Panic is a panic of user code, as an error.
+// A Panic is the error for a panic of user code.
 type Panic struct {
 	What  string // the code that panicked
 	Value any
@@ -105,7 +105,7 @@ func StatusOf(err error) metav1.Status {
 	return status
 }
 
-// WithText replaces the message of a status with the text of the error that wraps it.
+// WithText returns the status with the text of err as its message. If the text is empty, the message stays.
 func WithText(status metav1.Status, err error) metav1.Status {
 	if text := err.Error(); text != "" {
 		status.Message = text

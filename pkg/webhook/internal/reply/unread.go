@@ -28,7 +28,7 @@ const (
 	maxDiscardBytes = 16 << 20
 )
 
-// How long the server reads the rest of a body.
+// These durations limit how long the server reads the rest of a body.
 const (
 	DiscardKept     = 30 * time.Second // on a connection that stays open
 	DiscardLast     = 10 * time.Second // before the connection closes, so that the client reads the answer
@@ -70,9 +70,9 @@ func WriteUnreadStatus(w http.ResponseWriter, r *http.Request, status metav1.Sta
 	WriteUnread(w, r, int(status.Code), Encode(status))
 }
 
-// Discard reads the rest of the body after the answer. It closes the connection, by a panic with
-// http.ErrAbortHandler, if that takes too long or the rest is too large. The server may close the
-// connection earlier to make room for another one.
+// Discard reads the rest of the body after the answer. It closes the connection, by a panic with http.ErrAbortHandler,
+// if that takes longer than longest or the rest is larger than maxDiscardBytes. The server may close the connection
+// earlier to make room for another one.
 func Discard(w http.ResponseWriter, r *http.Request, longest time.Duration) {
 	end := time.Now().Add(longest)
 	SetReadDeadline(w, end)

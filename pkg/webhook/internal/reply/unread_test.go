@@ -17,9 +17,9 @@ type late struct{ after time.Duration }
 func (l late) Read([]byte) (int, error) { <-time.After(l.after); return 0, io.EOF }
 func (late) Close() error               { return nil }
 
-// TestDiscardClosesTheConnectionAtItsDeadline ends a body just before and just after the read
-// deadline. After it, the next read of net/http fails. net/http would take that for a client that
-// hung up, and cancel the contexts of later calls.
+// TestDiscardClosesTheConnectionAtItsDeadline ends a body just before, at and just after the read deadline. From the
+// deadline on, Discard must close the connection. Otherwise the next read of net/http would fail. net/http would take
+// that for a client that hung up, and cancel the contexts of later calls.
 func TestDiscardClosesTheConnectionAtItsDeadline(t *testing.T) {
 	for after, want := range map[time.Duration]any{
 		DiscardUntimely - 1: nil,

@@ -91,8 +91,9 @@ func (c *Connection) cutOff() {
 	}
 }
 
-// notifyIdle closes the connections that have no call in flight, but leaves new connections lingerTime for their first
-// call. It returns how many connections are open, and the longest time to wait before the next call of notifyIdle.
+// notifyIdle closes the connections that have no call in flight, but gives each new connection lingerTime to make its
+// first call. It returns how many connections are open, and the longest time to wait before the next call of
+// notifyIdle.
 func (all *Connections) notifyIdle() (open int, wait time.Duration) {
 	idle, open, wait := all.markIdle()
 	for _, c := range idle {

@@ -111,7 +111,7 @@ func (all *connectionSet) oldest(list int) *Connection {
 	return nil
 }
 
-// beginCall counts a call, and endCall ends it.
+// beginCall counts a call as in flight, until endCall is called.
 func (c *Connection) beginCall() {
 	if c != nil {
 		c.calls.Add(1)
@@ -151,7 +151,8 @@ func (c *Connection) AbortIfClosing(r *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// The phases of a connection before its first request, as the read deadlines of net/http show them.
+// The phases of a connection before its first request. SetReadDeadline infers them from the deadlines that net/http
+// sets.
 const (
 	phaseOpened int32 = iota
 	phaseHandshake
@@ -160,9 +161,9 @@ const (
 	phaseRequested
 )
 
-// SetReadDeadline is called by net/http, through TLS. After the handshake net/http expects the
-// headers of a request soon, but the API server often opens a connection for later. So the idle
-// timeout applies until the first byte arrives, and only then the timeout for headers.
+// SetReadDeadline is called by net/http, through the *tls.Conn. After the handshake, net/http expects the headers of a
+// request soon, but the API server often opens a connection in advance. So the idle timeout applies until the first
+// byte arrives, and only then the timeout for headers.
 func (c *Connection) SetReadDeadline(t time.Time) error {
 	switch phase := c.phase.Load(); {
 	case phase >= phaseRequested:

@@ -29,7 +29,8 @@ const (
 // NoCertificate is the beginning of the error of a handshake for which the server has no certificate.
 const NoCertificate = "there is no certificate to serve"
 
-// handshakeClasses match the texts of net/http and crypto/tls. The first match wins.
+// handshakeClasses classifies a failed handshake by words in the errors of net/http and crypto/tls. The first match
+// wins.
 var handshakeClasses = []struct {
 	class string
 	words []string
@@ -60,8 +61,8 @@ func handshakeClass(reason string) string {
 	return handshakeOther
 }
 
-// A connectionLog filters the lines that net/http logs about connections. Most are noise that every
-// port has; some explain why no call arrives.
+// A connectionLog filters the lines that net/http logs about connections. Most are noise, such as those that port
+// scanners cause. Some explain why no call arrives.
 type connectionLog struct {
 	log                                     logr.Logger
 	observe                                 func(class string)

@@ -11,7 +11,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 )
 
-// TestHandshakeClass classifies the errors that clients in other languages cause.
+// TestHandshakeClass checks the class of handshake errors, such as those that clients in other languages cause.
 func TestHandshakeClass(t *testing.T) {
 	for reason, want := range map[string]string{
 		"EOF": handshakeProbe, "read tcp 10.0.0.1:9443->10.0.0.2:40000: read: connection reset by peer": handshakeProbe,

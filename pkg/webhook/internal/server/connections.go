@@ -18,12 +18,13 @@ type Connections struct {
 	max     int
 	age     time.Duration
 	evict   func() bool  // Gate.EvictSlowBody
-	scanned time.Time    // when the last scan ended that found no stalled connection; guarded by mu
+	scanned time.Time    // end of the last scan that found no stalled connection; guarded by mu
 	notices atomic.Int64 // close notices sent
 }
 
-// NewConnections returns connections with limits of their number and their age. evictSlowBody ends a slow body,
-// so that its connection becomes idle, and reports whether there was one.
+// NewConnections returns an empty Connections. It limits the number of open connections to maximum, and their age to
+// about age. evictSlowBody must evict a slow body, so that its connection becomes idle, and report whether there was
+// one.
 func NewConnections(maximum int, age time.Duration, evictSlowBody func() bool) *Connections {
 	all := &Connections{max: maximum, age: age, evict: evictSlowBody}
 	all.open, all.changed = map[*Connection]struct{}{}, make(chan struct{}, 1)
@@ -44,7 +45,7 @@ func (all *Connections) Count() int {
 // Notices returns how many close notices were sent.
 func (all *Connections) Notices() int64 { return all.notices.Load() }
 
-// Listen returns a listener whose connections are counted and bounded.
+// Listen returns a listener that adds the connections of l to all. While all is full, Accept waits.
 func (all *Connections) Listen(l net.Listener) net.Listener {
 	return &trackingListener{Listener: l, all: all, closed: make(chan struct{})}
 }
@@ -90,10 +91,9 @@ func jittered(age time.Duration) time.Duration {
 	return age - spread + min(rand.N(2*spread+1), 1<<63-1-(age-spread)) - 1
 }
 
-// makeRoom waits until there is room for another connection, or closed is closed. At the limit it
-// closes one connection. If every connection has a call or is too young, the new connection
-// waits, and later ones wait in the accept queue of the operating system. Closing a connection
-// before its answer would lose a call.
+// makeRoom waits until there is room for another connection, or closed is closed. At the limit it closes one
+// connection. If victim finds none to close, the new connection waits, and later ones wait in the accept queue of the
+// operating system. Closing a connection before its answer would lose a call.
 func (all *Connections) makeRoom(closed <-chan struct{}) {
 	for {
 		victim, wait := all.markVictim()
@@ -112,8 +112,8 @@ func (all *Connections) makeRoom(closed <-chan struct{}) {
 	}
 }
 
-// markVictim marks the connection to close if a new one needs its room. If there is room, victim
-// is nil and wait is zero. If no connection can be closed, it returns how long to wait.
+// markVictim chooses a connection to close if the limit is reached, and marks it. If there is room, victim is nil and
+// wait is zero. If no connection can be closed yet, victim is nil and wait is how long to wait.
 func (all *Connections) markVictim() (victim *Connection, wait time.Duration) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -161,7 +161,7 @@ func (all *Connections) OnState(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// closeAll closes all connections.
+// closeAll closes all connections at once, without a close notice.
 func (all *Connections) closeAll() {
 	all.mu.Lock()
 	defer all.mu.Unlock()

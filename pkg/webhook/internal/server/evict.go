@@ -27,7 +27,7 @@ const (
 const untilChange = time.Hour
 
 // victim returns the connection to close for a new one, or how long to wait for one. It first chooses connections
-// without a call, so that a client with many connections cannot drive out the API server. Then come connections that
+// without a call, so that a client with many connections cannot crowd out the API server. Then come connections that
 // are busy without a call, and then slow bodies. Idle connections that had calls come last, and only while the idle
 // connections without a call are less than half of the limit. mu must be locked.
 func (all *Connections) victim() (*Connection, time.Duration) {

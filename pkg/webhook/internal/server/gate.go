@@ -58,9 +58,9 @@ type Overload struct{ text string }
 
 func (e *Overload) Error() string { return e.text }
 
-// enter counts a call, or returns why it has no room. It counts the call before it reads the stage, and the drain sets
-// the stage before it reads the count. So either the call finds that the server is stopping, or the drain waits for the
-// call.
+// enter counts a call. It returns an Overload if the server has no room for the call, or ErrStopping. It counts the
+// call before it reads the stage, and the drain sets the stage before it reads the count. So either the call finds that
+// the server is stopping, or the drain waits for the call.
 func (g *Gate) enter() error {
 	g.waiting.Add(1)
 	switch {

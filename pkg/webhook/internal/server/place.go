@@ -44,8 +44,8 @@ func (p *Place) Enter(g *Gate, c *Connection) error {
 // Evicted reports whether the server evicted the body of the call to make room for another call or connection.
 func (p *Place) Evicted() bool { return p.evicted }
 
-// Read reads the body of the call: see body.Read. It reports whether the body was evicted. r is
-// memory for Read.
+// Read reads the body of the call: see body.Read. It reports whether the body was evicted. Until Read returns, r tracks
+// the progress of the body.
 func (p *Place) Read(r *Reading, w http.ResponseWriter, from io.Reader, buf []byte, length, limit int64) (data []byte, evicted bool, err error) {
 	if p.gate == nil {
 		data, err = body.Read(from, buf, length, limit, func(int64) error { return nil })
@@ -61,25 +61,25 @@ func (p *Place) Read(r *Reading, w http.ResponseWriter, from io.Reader, buf []by
 
 func (p *Place) reserve(n int64) error { return p.gate.reserve(n, p.reading.memory.Add(n)) }
 
-// Share adds a holder of the place, such as a handler in its own goroutine. Each holder must call
-// Drop.
+// Share keeps the slot and the memory of the call for one more goroutine, such as that of a handler. That goroutine
+// must call Drop.
 func (p *Place) Share() { p.holders.Add(1) }
 
-// Answered reports to the gate that the call was answered. Only the first use counts.
+// Answered reports to the gate that the call was answered. Only the first call of Answered has an effect.
 func (p *Place) Answered() {
 	if p.gate != nil && p.waiting.Swap(false) {
 		p.gate.wasAnswered()
 	}
 }
 
-// Leave reports that the call was answered, ends the call on its connection, and calls Drop.
+// Leave reports that the call was answered, counts it as ended on its connection, and calls Drop.
 func (p *Place) Leave() {
 	p.Answered()
 	p.LeaveConnection()
 }
 
-// LeaveConnection is Leave for a call whose connection was hijacked. The goroutine that sends the answer then calls
-// Answered.
+// LeaveConnection is Leave for a call whose connection was hijacked. It does not report an answer: the goroutine that
+// sends the answer calls Answered.
 func (p *Place) LeaveConnection() {
 	if p.gate != nil {
 		p.conn.endCall()
@@ -87,7 +87,8 @@ func (p *Place) LeaveConnection() {
 	p.Drop()
 }
 
-// Drop releases the slot and the memory of the call when its last holder has called Drop.
+// Drop releases the slot and the memory of the call once it has been called for Enter and for each Share. Leave calls
+// it for Enter.
 func (p *Place) Drop() {
 	if p.gate == nil || p.holders.Add(-1) != 0 {
 		return
