@@ -61,8 +61,8 @@ func injectView(pod *podView) {
 	pod.Spec.Containers = append(pod.Spec.Containers, containerView{"proxy", "proxy:v2"})
 }
 
-// allocations returns the number of allocations of a call, including 21 for the request and the
-// recorder.
+// allocations returns the number of allocations of a call. About 21 of them are for the request and the recorder of the
+// test. The call must answer with a patch if patches is true, and without one otherwise.
 func allocations(t *testing.T, hook *webhook.Hook, patches bool) float64 {
 	t.Helper()
 	body := call{object: usualPod, namespace: "shop", options: `{"kind":"CreateOptions","apiVersion":"meta.k8s.io/v1"}`,

@@ -82,8 +82,8 @@ var badInputs = []struct {
 		message: `cannot read the AdmissionReview: request.object: not JSON: nested deeper than 10000 levels at byte 50239`},
 }
 
-// TestBadInputGetsAClearStatus sends each input with the API server's own client and checks the
-// error it shows: one sentence, with a fitting code and reason.
+// TestBadInputGetsAClearStatus sends each bad input with the API server's own client. The client must return an API
+// status with the expected one-sentence message, code, field and uid.
 func TestBadInputGetsAClearStatus(t *testing.T) {
 	hook := webhook.Mutating(admissionregistrationv1.MutatingWebhook{Name: "pods.example.com", Rules: webhook.Rules(webhook.OnCreate("", "v1", "pods"))}, label)
 	e := serve(t, webhook.Options{MaxBodyBytes: 1 << 20}, hook)
@@ -124,7 +124,7 @@ func TestBadInputGetsAClearStatus(t *testing.T) {
 	}
 }
 
-// A countingBody is endless white space. It counts the bytes read.
+// A countingBody is an endless body of white space that counts the bytes read from it.
 type countingBody struct{ read int }
 
 func (b *countingBody) Read(p []byte) (int, error) {
@@ -165,7 +165,7 @@ func TestABodyOverTheLimitIsNotReadToItsEnd(t *testing.T) {
 	}
 }
 
-// hostile objects are valid JSON that no API server would send. Their size grows with n.
+// hostile holds functions that return objects that no API server would send. Their size grows with n.
 var hostile = map[string]func(n int) string{
 	"nested deep": func(n int) string { return nested(n, `{"`+strings.Repeat("n", 50)+`":`, "}") },
 	"a fault far down": func(n int) string {

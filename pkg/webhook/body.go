@@ -124,7 +124,7 @@ func (x *exchange) keepConnection(r *http.Request, err error) {
 	}
 }
 
-// discardRest reads the rest of the body after the answer.
+// discardRest reads and drops the rest of the body after the answer, as x.client.rest says.
 func (x *exchange) discardRest(w http.ResponseWriter, r *http.Request) {
 	switch x.client.rest {
 	case noRest:

@@ -9,7 +9,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/internal/body"
 )
 
-// TestLargeMemoryIsNotKept checks that the buffers of small calls do not keep large memory.
+// TestLargeMemoryIsNotKept checks that a buffers value does not keep memory of more than body.MaxSmallBytes after the
+// call.
 func TestLargeMemoryIsNotKept(t *testing.T) {
 	for _, size := range []int{0, 10, body.MaxSmallBytes, body.MaxSmallBytes + 1, 1 << 20} {
 		b := &buffers{body: make([]byte, 0, 5), answer: make([]byte, size)}

@@ -12,8 +12,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/internal/server"
 )
 
-// TestIncompleteBody classifies errors from reading a body. Over HTTP/2 the context ends only after such an
-// error.
+// TestIncompleteBody checks which errors from reading a body count as Canceled: those that mean that the client went
+// away. Over HTTP/2 the context of the request ends only after such an error.
 func TestIncompleteBody(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -44,8 +44,8 @@ func TestIncompleteBody(t *testing.T) {
 	}
 }
 
-// TestCanceledCallTakesNoPlace cancels a call before its handler runs, like a client that opens and
-// resets streams.
+// TestCanceledCallTakesNoPlace cancels a call before it enters the gate, like a client that opens and resets streams.
+// The call must take no slot.
 func TestCanceledCallTakesNoPlace(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()

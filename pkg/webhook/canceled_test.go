@@ -21,8 +21,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// TestAShorterTimeAfterARetryIsATimeout hangs up after more than half of the budget. The API server does that
-// after a retry: it sends its full timeout again, but waits only for the rest of it.
+// TestAShorterTimeAfterARetryIsATimeout hangs up before and after half of the time that a call may take. The outcome
+// must be Canceled before, and TimedOut after. The API server can hang up early after a retry: it sends its full
+// timeout again, but waits only for the time that is left.
 func TestAShorterTimeAfterARetryIsATimeout(t *testing.T) {
 	for after, want := range map[time.Duration]webhook.Outcome{4 * time.Second: webhook.Canceled, 5 * time.Second: webhook.TimedOut} {
 		for _, slow := range []string{"handler", "body"} {
@@ -65,7 +66,7 @@ func TestAShorterTimeAfterARetryIsATimeout(t *testing.T) {
 	}
 }
 
-// TestTheClientHangsUp hangs up while the handler is busy.
+// TestTheClientHangsUp hangs up while the handler is busy. The outcome must be Canceled, unless the handler panics.
 func TestTheClientHangsUp(t *testing.T) {
 	for _, in := range []struct {
 		reason string
@@ -136,7 +137,8 @@ func TestADecisionAfterAHangUpCounts(t *testing.T) {
 	}
 }
 
-// TestBodyThatEndsEarly ends bodies early, by closing the connection or resetting the stream.
+// TestBodyThatEndsEarly closes the connection or resets the stream in the middle of a body. The outcome must be
+// Canceled, and nothing may be logged as an error.
 func TestBodyThatEndsEarly(t *testing.T) {
 	inBoth(t, func(t *testing.T, h2 bool) {
 		r, log := &recorder{}, &logbook{}
@@ -178,8 +180,8 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
-// TestFailuresWithAConnectedClientAreNotCanceled cancels contexts and breaks bodies while the client stays
-// connected.
+// TestFailuresWithAConnectedClientAreNotCanceled cancels contexts and sends an invalid body while the client stays
+// connected. The outcome must be Failed.
 func TestFailuresWithAConnectedClientAreNotCanceled(t *testing.T) {
 	canceled := func(context.Context, *webhook.Request[corev1.Pod]) error { return context.Canceled }
 	ends := scripted(func(ctx context.Context) (context.Context, func(*webhook.Observation)) {
@@ -231,8 +233,8 @@ func TestFailuresWithAConnectedClientAreNotCanceled(t *testing.T) {
 	})
 }
 
-// TestALateBodyIsATimeout checks that a late body is not taken for a client that hung up: net/http
-// cancels the context for both.
+// TestALateBodyIsATimeout sends a body that does not arrive before the deadline. The outcome must be TimedOut, not
+// Canceled, although net/http cancels the context as for a client that hung up.
 func TestALateBodyIsATimeout(t *testing.T) {
 	inBoth(t, func(t *testing.T, h2 bool) {
 		r, log := &recorder{}, &logbook{}

@@ -85,13 +85,14 @@ type noConfig struct{}
 
 func (noConfig) ConfigFor(string) (io.Reader, error) { return nil, nil }
 
-// alwaysReady replaces the synced check of informers, which never run here.
+// alwaysReady makes a plugin ready, although the informers of the test never run and so never sync.
 func alwaysReady(plugin admission.Interface, _ string) admission.Interface {
 	plugin.(interface{ SetReadyFunc(admission.ReadyFunc) }).SetReadyFunc(func() bool { return true })
 	return plugin
 }
 
-// create admits a Pod, which webhooks may change. It returns the status that the user sees, or nil.
+// create sends a Pod, which webhooks may change, through both plugins. It returns the status that the user sees, or
+// nil.
 func (c *chain) create(ctx context.Context, pod *corev1.Pod) *metav1.Status {
 	gvk, gvr := corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithResource("pods")
 	options := &metav1.CreateOptions{TypeMeta: metav1.TypeMeta{Kind: "CreateOptions", APIVersion: "meta.k8s.io/v1"}}

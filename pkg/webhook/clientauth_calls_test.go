@@ -61,8 +61,7 @@ func (o *headers) Begin(ctx context.Context, _ *webhook.Hook, r *http.Request) (
 	return ctx, nil
 }
 
-// Observers see no headers of unauthenticated clients. Such clients could otherwise add spans to
-// any trace.
+// Observers must not see the headers of unauthenticated clients. Otherwise such clients could add spans to any trace.
 func TestObserversSeeNoHeadersOfRefusedCalls(t *testing.T) {
 	hook, seen := mutating(label), &headers{}
 	e := serve(t, webhook.Options{ClientAuth: &webhook.ClientAuth{TokenFile: file(t, "good-0123456789-xyz")}, Observers: []webhook.Observer{seen}}, hook)

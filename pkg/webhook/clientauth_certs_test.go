@@ -34,7 +34,7 @@ func newSigner(tb testing.TB, name string) *signer {
 	return (*signer)(nil).intermediate(tb, name)
 }
 
-// intermediate returns a new signer whose certificate s signed.
+// intermediate returns a new signer with a certificate that s has signed, or that is self-signed if s is nil.
 func (s *signer) intermediate(tb testing.TB, name string) *signer {
 	tb.Helper()
 	return s.signer(tb, subject(name))
@@ -114,8 +114,7 @@ func rewrite(tb testing.TB, path, content string) {
 	}
 }
 
-// as returns the endpoint for a client with this certificate, or without a certificate if cert is
-// nil.
+// as returns a copy of the endpoint whose client presents this certificate, or none if cert is nil.
 func (e *endpoint) as(cert *tls.Certificate) *endpoint {
 	config := &tls.Config{RootCAs: e.client.Transport.(*http.Transport).TLSClientConfig.RootCAs}
 	if cert != nil {

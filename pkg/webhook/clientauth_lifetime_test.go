@@ -23,8 +23,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// Open connections follow the CA file: their certificates are refused once their CA is removed,
-// accepted once their CA is added, and refused when they expire.
+// This test changes the CA file while a connection is open. Calls on the connection must be refused once the CA of its
+// certificate is removed, accepted once the CA is added again, and refused once the certificate has expired.
 func TestClientCertificatesOnAnOpenConnection(t *testing.T) {
 	for _, protocol := range []string{"http/1.1", "h2"} {
 		t.Run(protocol, func(t *testing.T) {
@@ -75,8 +75,9 @@ func certificatesOfOneConnection(t *testing.T, protocol string) {
 	}
 }
 
-// A client certificate is accepted from its NotBefore until the first certificate in its chain expires. If it has two
-// valid chains, the one that expires later counts. Calls on open connections are checked, too.
+// A client certificate is accepted from its NotBefore time until any certificate of its chain expires. If it has two
+// valid chains, the chain that expires later counts. The test makes a call each second, on a connection that stays
+// open.
 func TestClientCertificatesFollowTheCAFile(t *testing.T) {
 	for _, in := range []struct {
 		reason string
@@ -151,8 +152,8 @@ func (s *signer) twin(tb testing.TB, by *signer) *x509.Certificate {
 	return cert
 }
 
-// A resumed TLS session has the certificate of its first handshake, and TLS does not verify it
-// again.
+// A resumed TLS session has the certificate of its first handshake, which TLS does not verify again. This test removes
+// the CA before it resumes a session. The call must be refused.
 func TestClientCertificatesOfResumedSessions(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		t.Run(tls.VersionName(version), func(t *testing.T) {

@@ -20,8 +20,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// with returns the endpoint for a client that sends these Authorization headers. It leaves out
-// empty ones.
+// with returns a copy of the endpoint whose client sends these Authorization headers. It leaves out empty headers.
 func (e *endpoint) with(authorization ...string) *endpoint {
 	other := *e
 	other.client = &http.Client{Transport: header{e.client.Transport, authorization}}
@@ -112,7 +111,8 @@ func TestTokensAndPasswords(t *testing.T) {
 	}
 }
 
-// A call with several Authorization headers is rejected, because a proxy in front may have checked a different one.
+// A call with several Authorization headers must be rejected, because a proxy in front of the server may have checked a
+// different one. With a valid client certificate, the headers do not matter.
 func TestSeveralAuthorizations(t *testing.T) {
 	const several = "the call has several Authorization headers; the webhook server accepts only one"
 	tokens, pairs := file(t, "first-of-2026-xyz\nsecond-of-2026xyz"), file(t, "ada:2")
@@ -172,7 +172,8 @@ func TestOneKindOfCredentialsIsEnough(t *testing.T) {
 	}
 }
 
-// An unauthenticated client learns no paths and cannot send a body. Probes need no credentials.
+// An unauthenticated client must get 401 at every path, so that it does not learn which paths exist. The server must
+// answer it before it reads the body. Probes need no credentials.
 func TestUnauthenticatedClients(t *testing.T) {
 	hook := mutating(label)
 	e := serve(t, webhook.Options{ClientAuth: &webhook.ClientAuth{TokenFile: file(t, "secret-0123456789")}}, hook)

@@ -171,7 +171,8 @@ func TestTheWebhooksNamespaceIsExcluded(t *testing.T) {
 	}
 }
 
-// TestConfigurationsShareNoMemoryWithHooks changes all inputs and results.
+// TestConfigurationsShareNoMemoryWithHooks changes the registration and the first result of Configurations. A second
+// call must return the original values.
 func TestConfigurationsShareNoMemoryWithHooks(t *testing.T) {
 	reg := admissionregistrationv1.MutatingWebhook{Name: "a.example.com", Rules: podRules(), ClientConfig: service("n", "s", "/p", 1),
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}, AdmissionReviewVersions: []string{"v1"}, TimeoutSeconds: new(int32(3)),
@@ -198,7 +199,8 @@ func TestConfigurationsShareNoMemoryWithHooks(t *testing.T) {
 	ask(t, hook, call{}).allowed(t, call{}, true) // the rules of the hook did not change
 }
 
-// Anyone can read the caBundle of a configuration, and a block that is not a certificate makes every call fail.
+// A caBundle with anything but certificates must be an error: anyone can read the configuration, and without a valid
+// certificate every call would fail. The error must not quote a key.
 func TestABundleHoldsCertificatesOnly(t *testing.T) {
 	key := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("secret")})
 	for _, in := range []struct {

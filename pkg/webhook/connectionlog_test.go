@@ -19,7 +19,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A logbook holds lines that several goroutines write.
+// A logbook collects log lines. It is safe for concurrent use.
 type logbook struct {
 	mu    sync.Mutex
 	lines []string
@@ -43,7 +43,9 @@ func (l *logbook) with(text string) (found []string) {
 	return found
 }
 
-// TestFailedHandshakes makes TLS handshakes fail for each class of error, several times over.
+// TestFailedHandshakes makes five TLS handshakes fail for the same reason, for several classes of errors. The observer
+// must see every failure. The log must contain one line for a class that is logged as an error, and none for another
+// class.
 func TestFailedHandshakes(t *testing.T) {
 	const times = 5
 	for _, in := range []struct {

@@ -17,7 +17,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// TestMaxConnectionAge makes a call every second for ten minutes.
+// TestMaxConnectionAge makes a call every second for ten minutes, and counts the connections that the client opens.
 func TestMaxConnectionAge(t *testing.T) {
 	for _, in := range []struct {
 		reason      string
@@ -54,8 +54,9 @@ func TestMaxConnectionAge(t *testing.T) {
 	}
 }
 
-// TestMaxConnections reaches the limit with a busy connection and idle ones. The oldest connection without a
-// call is closed, even if it sent other requests. A connection with a call is never closed.
+// TestMaxConnections opens more connections than the limit while one connection has a call in flight. The server must
+// close the oldest connection that never had a call, even if it had other requests. It must not close the connection
+// with the call.
 func TestMaxConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newBlockingHandler()
@@ -102,7 +103,8 @@ func (e *endpoint) stopAll(tb testing.TB) {
 	}
 }
 
-// TestAllConnectionsAreBusy checks that a new connection waits until another one is no longer busy.
+// TestAllConnectionsAreBusy opens a connection while the only allowed connection has a call in flight. The new
+// connection must wait until that call is answered.
 func TestAllConnectionsAreBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newBlockingHandler()
@@ -136,8 +138,8 @@ func (e *endpoint) another() *endpoint {
 	return &c
 }
 
-// TestNewConnectionsAreNotEvictedTooEarly runs more clients than MaxConnections, with slow handshakes. Each
-// client can make its call, and every closed connection gets a close notice.
+// TestNewConnectionsAreNotEvictedTooEarly runs more clients than MaxConnections, with slow handshakes. Each client must
+// be able to make its calls. If the server closes a connection, the client must get a close notice instead of an error.
 func TestNewConnectionsAreNotEvictedTooEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := mutating(label)
@@ -168,7 +170,8 @@ func TestNewConnectionsAreNotEvictedTooEarly(t *testing.T) {
 	})
 }
 
-// TestIdleNewConnectionsDoNotEvictClients keeps opening connections that send nothing.
+// TestIdleNewConnectionsDoNotEvictClients keeps opening connections that send nothing. The server must not close the
+// connection of a client that makes calls.
 func TestIdleNewConnectionsDoNotEvictClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := mutating(label)

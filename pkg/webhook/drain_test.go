@@ -22,7 +22,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// probe returns the code and the text of a probe.
+// probe requests url with the method GET. It returns the code and the text of the answer.
 func (e *endpoint) probe(tb testing.TB, url string) (int, string) {
 	tb.Helper()
 	req, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, url, nil)
@@ -40,7 +40,8 @@ func (e *endpoint) probe(tb testing.TB, url string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// TestShutdownOrder stops a server while a call is in flight.
+// TestShutdownOrder stops a server while a call is in flight. It checks the probes and further calls during
+// ShutdownDelay and after it. The call in flight must be answered before the server ends.
 func TestShutdownOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newBlockingHandler()
@@ -89,7 +90,7 @@ func TestShutdownOrder(t *testing.T) {
 		<-time.After(10*time.Second - 1)
 		e.ask(t, hook, call{}).allowed(t, call{}, true)
 
-		// After the delay: new calls are turned away, and the call in flight continues.
+		// After the delay: new calls are answered 503, and the call in flight continues.
 		<-time.After(time.Second)
 		a := e.ask(t, hook, call{})
 		if a.turnedAway(t, http.StatusServiceUnavailable, "0"); a.failed(t).Reason != "ServiceUnavailable" {
@@ -117,7 +118,8 @@ func TestShutdownOrder(t *testing.T) {
 	})
 }
 
-// TestAServerThatNeverServedStopsWithoutDelay starts a server with a context that is already done.
+// TestAServerThatNeverServedStopsWithoutDelay starts a server with a context that is already done. Start must return
+// nil at once.
 func TestAServerThatNeverServedStopsWithoutDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, config := certificate(t)
@@ -131,7 +133,7 @@ func TestAServerThatNeverServedStopsWithoutDelay(t *testing.T) {
 	})
 }
 
-// A lateConn can hold back what the client writes, as if the call were still on its way.
+// While late is set, a lateConn holds back what the client writes, as if the network were slow.
 type lateConn struct {
 	net.Conn
 	late *atomic.Bool
@@ -198,7 +200,8 @@ func TestACallOnItsWayWhenItsConnectionIsClosed(t *testing.T) {
 	}
 }
 
-// TestACallDuringACloseNotice sends a call before the server has written the close notice.
+// TestACallDuringACloseNotice sends a call while the server is still writing the close notice. The client must get the
+// close notice as the answer.
 func TestACallDuringACloseNotice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := mutating(label)
@@ -244,8 +247,8 @@ func (c *slowConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestAnUnusedConnectionIsKept opens a connection that the client does not use yet. It may stay
-// open as long as used ones, and it gets a close notice.
+// TestAnUnusedConnectionIsKept opens a connection and makes the first call later. The server must keep the connection
+// for as long as one that had calls. If the server stops first, the client must get a close notice.
 func TestAnUnusedConnectionIsKept(t *testing.T) {
 	for _, in := range []struct {
 		reason string
@@ -296,8 +299,9 @@ func deliver(held chan func()) {
 	}
 }
 
-// TestNoCallIsLostWhileServersStop makes calls over real sockets as fast as it can, like the API
-// server, while servers stop one after the other. A new server already listens at the same address.
+// TestNoCallIsLostWhileServersStop makes calls over real sockets while one server after another stops. Before a server
+// stops, a new one starts, and new connections go to it. Like the API server, the clients repeat a call after 503 with
+// Retry-After: 0. Every call must succeed.
 func TestNoCallIsLostWhileServersStop(t *testing.T) {
 	for _, h2 := range []bool{false, true} {
 		t.Run(fmt.Sprintf("h2 %t", h2), func(t *testing.T) {

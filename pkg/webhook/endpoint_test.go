@@ -29,7 +29,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// An endpoint is a running server.
+// An endpoint is a running server with a client for it.
 type endpoint struct {
 	server *webhook.Server
 	url    string
@@ -42,7 +42,7 @@ type endpoint struct {
 	leaveIdle bool
 }
 
-// serve runs a server on a free loopback port until the test ends.
+// serve runs a server until the test ends. Unless o.Listener is set, the server listens on a free loopback port.
 func serve(tb testing.TB, o webhook.Options, hooks ...*webhook.Hook) *endpoint {
 	tb.Helper()
 	ca, config := certificate(tb)
@@ -90,13 +90,13 @@ func serve(tb testing.TB, o webhook.Options, hooks ...*webhook.Hook) *endpoint {
 	return e
 }
 
-// ask sends a call to the path of the hook.
+// ask sends a call to the path of the hook and returns the answer. It fails the test if there is none.
 func (e *endpoint) ask(tb testing.TB, hook *webhook.Hook, c call) answer {
 	tb.Helper()
 	return e.post(tb, hook.Path()+"?timeout=5s", c.body())
 }
 
-// certificate returns a new serving certificate and its issuer.
+// certificate returns a new CA and a TLS configuration with a serving certificate from it.
 func certificate(tb testing.TB) (*devcert.CA, *tls.Config) {
 	tb.Helper()
 	ca, err := devcert.NewCA()
@@ -156,7 +156,7 @@ func (l *listener) Close() error { l.once.Do(func() { close(l.closed) }); return
 
 func (l *listener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 443} }
 
-// post sends a body to a path with a query.
+// post sends a body to a path, which may have a query, and returns the answer. It fails the test if there is none.
 func (e *endpoint) post(tb testing.TB, path string, body []byte) answer {
 	tb.Helper()
 	a, err := e.try(tb.Context(), path, body)
@@ -181,7 +181,7 @@ func (e *endpoint) try(ctx context.Context, path string, body []byte) (answer, e
 	return answer{code: resp.StatusCode, header: resp.Header, body: got, major: resp.ProtoMajor}, err
 }
 
-// roots returns the CA pool of clients.
+// roots returns a pool with the CA of the server, for clients.
 func (e *endpoint) roots() *x509.CertPool {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(e.ca.Bundle)

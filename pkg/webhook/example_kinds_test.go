@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// One registration with a typed handler for each kind.
+// This hook has one registration, and a typed handler for each kind.
 func ExampleValidatingKinds() {
 	hook := webhook.ValidatingKinds(admissionregistrationv1.ValidatingWebhook{
 		Name:  "owner.example.com",
@@ -38,8 +38,8 @@ func ExampleValidatingKinds() {
 	// denied with 403 Forbidden: a Pod needs the label owner
 }
 
-// One handler for Pods and for the Pod templates of all workloads. A Deployment with a host network is denied when it
-// is created, not when its Pods fail to start.
+// This hook has one handler for Pods and for the Pod templates of all workloads. A Deployment that uses the host
+// network is denied when it is created, not later, when its Pods are.
 func ExampleValidatingPodTemplates() {
 	hook := webhook.ValidatingPodTemplates(admissionregistrationv1.ValidatingWebhook{Name: "network.example.com"},
 		func(_ context.Context, req *webhook.Request[corev1.PodTemplateSpec]) error {

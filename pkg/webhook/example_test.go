@@ -20,8 +20,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A mutating hook that adds a proxy to every Pod. The patch holds only the changes of the handler:
-// "futureField" stays, although the Go types of this program do not have it.
+// This mutating hook adds a proxy to every Pod. The patch holds only the changes of the handler: "futureField" stays,
+// although the Go types of this program do not have it.
 func ExampleMutating() {
 	hook := webhook.Mutating(admissionregistrationv1.MutatingWebhook{
 		Name:  "proxy.example.com",
@@ -70,7 +70,7 @@ func ExampleMutating_projection() {
 	//   patch: [{"op":"add","path":"/metadata/labels","value":{"team":"none"}}]
 }
 
-// A validating hook. A denial refuses the object under every failurePolicy. After any other error
+// A validating handler can return a denial, which rejects the object under every failurePolicy. After any other error,
 // the failurePolicy decides.
 func ExampleValidating() {
 	var inventory func(image string) (known bool, err error)
@@ -128,7 +128,7 @@ func ExampleDenyInvalid() {
 	//   cause: spec.containers[0].image: Invalid value: "app": must have a tag
 }
 
-// SideEffect makes changes outside of the object. In a dry run it skips them.
+// SideEffect runs a function that makes changes outside of the object, unless the request is a dry run.
 func ExampleRequest_SideEffect() {
 	sideEffects := admissionregistrationv1.SideEffectClassNoneOnDryRun
 	hook := webhook.Validating(admissionregistrationv1.ValidatingWebhook{

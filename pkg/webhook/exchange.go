@@ -57,7 +57,7 @@ const (
 	noRest        restOfBody = iota // the body was read to its end, or does not delay the next call
 	restThenClose                   // it is discarded, and the answer closes the connection
 	restThenNext                    // it is discarded, and the next call can follow
-	restEvicted                     // it is discarded for a short time only: the body was evicted
+	restEvicted                     // it is discarded for a short time only, because the server evicted the body
 )
 
 // A handlerRun is the state of the handler during one call.

@@ -29,7 +29,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// TestAPanicAfterTheDeadlineIsLogged calls handlers that panic after the call was answered.
+// TestAPanicAfterTheDeadlineIsLogged calls handlers that end after the call was answered. A panic must be logged. An
+// error or a decision must not.
 func TestAPanicAfterTheDeadlineIsLogged(t *testing.T) {
 	for _, in := range []struct {
 		reason string
@@ -64,8 +65,8 @@ func TestAPanicAfterTheDeadlineIsLogged(t *testing.T) {
 	}
 }
 
-// TestAnOverrunOverHTTP1 overruns the deadline in the goroutine of the connection. If the
-// connection can be hijacked, the answer comes at the deadline, otherwise when the handler returns.
+// TestAnOverrunOverHTTP1 calls a handler that overruns its deadline in the goroutine of the connection. If the
+// connection can be hijacked, the answer must come at the deadline. Otherwise it must come when the handler returns.
 func TestAnOverrunOverHTTP1(t *testing.T) {
 	overrun := validating(func(ctx context.Context, _ *webhook.Request[corev1.Pod]) error {
 		<-ctx.Done()
@@ -174,8 +175,8 @@ func TestTypesThatPanicFailTheCall(t *testing.T) {
 	}
 }
 
-// TestWhichOfSeveralErrorsIsReported sends calls with several errors. A wrong kind is reported
-// before an object that does not decode.
+// TestWhichOfSeveralErrorsIsReported sends calls with several errors, and checks which of them is reported. For
+// example, a wrong kind takes precedence over an object that does not decode.
 func TestWhichOfSeveralErrorsIsReported(t *testing.T) {
 	const wrongShape = `{"spec":1}`
 	for _, in := range []struct{ reason, body, want string }{
@@ -213,7 +214,8 @@ func TestDuplicateObjectsDoNotMerge(t *testing.T) {
 	want(t, ask(t, hook, c).denied(t, call{}, false).Message, `{"name":"b"}`)
 }
 
-// TestHandlerIsNotCalledAfterItsDeadline sends a body that takes longer than the whole timeout.
+// TestHandlerIsNotCalledAfterItsDeadline sends a body that takes longer than the whole timeout. The handler must not be
+// called.
 func TestHandlerIsNotCalledAfterItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := mutating(func(context.Context, *webhook.Request[corev1.Pod]) error { t.Error("called"); return nil })
@@ -254,7 +256,7 @@ func TestRequestAfterTheHandlerReturned(t *testing.T) {
 	}
 }
 
-// A brokenWriter loses its connection during the write.
+// A brokenWriter fails each write, and keeps the slice that it got.
 type brokenWriter struct {
 	*httptest.ResponseRecorder
 	written []byte
@@ -304,7 +306,8 @@ func TestLargeAnswersHaveAContentLength(t *testing.T) {
 	}
 }
 
-// TestASuccessfulCallDoesNotUseTheLogger counts the calls of the methods of a log sink.
+// TestASuccessfulCallDoesNotUseTheLogger checks that a call with a decision only asks the log sink whether V(1) is
+// enabled. It must not add values to the logger.
 func TestASuccessfulCallDoesNotUseTheLogger(t *testing.T) {
 	sink := &countingSink{}
 	hook := validating(func(_ context.Context, req *webhook.Request[corev1.Pod]) error {
@@ -332,8 +335,8 @@ func (*countingSink) Error(error, string, ...any)      {}
 func (s *countingSink) WithName(string) logr.LogSink   { return s }
 func (s *countingSink) WithValues(...any) logr.LogSink { s.values++; return s }
 
-// TestARawHandlerOwnsItsDocuments appends to one document and checks that the next one is not
-// overwritten.
+// TestARawHandlerOwnsItsDocuments appends to the object in the handler, and checks that this does not overwrite the old
+// object. Later calls must not change the documents that a handler kept.
 func TestARawHandlerOwnsItsDocuments(t *testing.T) {
 	c := call{operation: admissionv1.Update, object: thePod, oldObject: thePod}
 	var kept []*review.Request

@@ -77,10 +77,10 @@ func (x *exchange) logFailure(status *metav1.Status, err error, outcome Outcome)
 	}
 }
 
-// outcomeOf classifies a failure of this call. It is Canceled if the client went away, since
-// a restart of the API server or a user who gives up must not count as a failure of the hook. If the
-// client waited for half of the budget, it is TimedOut: after a 429 the API server waits for less
-// time than its timeout parameter, and then closes the connection.
+// outcomeOf classifies a failure of this call. It is Canceled if the client went away, since a restart of the API
+// server or a user who gives up must not count as a failure of the hook. If the client waited for at least half of
+// x.ctx.Budget, it is TimedOut instead: when the API server repeats a call after a 429, it waits for less time than its
+// timeout parameter says, and then closes the connection.
 func (x *exchange) outcomeOf(err error) Outcome {
 	outcome := outcomeOf(err)
 	if outcome == Failed && x.client.isGone() && (errors.Is(err, callcontext.ErrHungUp) || strings.Contains(err.Error(), context.Canceled.Error())) {

@@ -41,8 +41,8 @@ type outcome struct {
 	causes  []metav1.StatusCause
 }
 
-// outcomes lists how a call can end, and what the API server does then. A denial refuses under both
-// policies. A failure refuses under Fail and has no effect under Ignore.
+// outcomes lists how a call can end, and what the user then sees. A denial rejects the request under both failure
+// policies. A failure rejects it under Fail and has no effect under Ignore.
 var outcomes = []outcome{
 	{reason: "nothing is wrong", make: around(admit)},
 	{reason: "a mutation, if the hook is mutating", make: around(label)},
@@ -94,7 +94,8 @@ type misread struct {
 	} `json:"spec"`
 }
 
-// TestFailurePolicy sends every outcome through the API server's own plugins and client.
+// TestFailurePolicy calls hooks with every outcome through the API server's own plugins and client, under Fail and
+// Ignore. It checks the status that the user sees.
 func TestFailurePolicy(t *testing.T) {
 	for _, want := range outcomes {
 		row(t, want.reason, func(t *testing.T) {
@@ -159,7 +160,7 @@ func compare(t *testing.T, got *metav1.Status, code int32, reason metav1.StatusR
 
 type makeHook func(isMutating bool, policy admissionregistrationv1.FailurePolicyType, version review.Version) *webhook.Hook
 
-// around returns a function that makes hooks with this handler.
+// around returns a function that creates a hook with this handler.
 func around[T any](handler func(context.Context, *webhook.Request[T]) error) makeHook {
 	return func(isMutating bool, policy admissionregistrationv1.FailurePolicyType, version review.Version) *webhook.Hook {
 		if isMutating {

@@ -121,8 +121,8 @@ func TestReplacedMetadataMustNotSetFixedFields(t *testing.T) {
 	}
 }
 
-// TestQuotedValuesAreShort sends values as long as a body may be. Messages quote only their
-// beginning.
+// TestQuotedValuesAreShort sends values of 1 MiB that an error quotes. The answer and the log must contain only the
+// beginning of the value.
 func TestQuotedValuesAreShort(t *testing.T) {
 	long := strings.Repeat("9", 1<<20)
 	for reason, c := range map[string]call{
@@ -176,7 +176,8 @@ func (l *late) Read(p []byte) (int, error) {
 	return l.Reader.Read(p)
 }
 
-// TestServiceOfARegistrationIsCompleted leaves out each part of the service in turn.
+// TestServiceOfARegistrationIsCompleted leaves the name or the namespace out of the service in a registration.
+// Configurations must add what is missing from its options.
 func TestServiceOfARegistrationIsCompleted(t *testing.T) {
 	for _, in := range []struct{ reason, namespace, name, want string }{
 		{"nothing of its own", "", "", "shop/hooks"},

@@ -98,11 +98,11 @@ func TestAMutatingHandlerMustLeaveAnObject(t *testing.T) {
 	want(t, got, `[{"op":"add","path":"/spec/nodeName","value":"n"}]`)
 }
 
-// TestAHandlerThatOutlivesItsDeadline uses the request in a handler during and after the answer.
-// The race detector would report shared memory.
+// TestAHandlerThatOutlivesItsDeadline changes the request in a handler while the hook answers and afterwards. The race
+// detector would report memory that the handler shares with the answer.
 func TestAHandlerThatOutlivesItsDeadline(t *testing.T) {
-	// overrun calls change again and again, from the deadline until some time after the answer was
-	// read. So the handler cannot decide before the hook has answered.
+	// overrun calls change again and again, from the deadline until 100 times after the test has read the answer. So
+	// the handler cannot decide before the hook has answered.
 	overrun := func(ctx context.Context, answered <-chan struct{}, change func()) {
 		<-ctx.Done()
 		for left := 100; left > 0; runtime.Gosched() {
@@ -152,9 +152,9 @@ func TestAHandlerThatOutlivesItsDeadline(t *testing.T) {
 	}
 }
 
-// expectOverrunAnswered calls a hook whose handler overruns, and waits until the handler ends. It
-// reports whether the handler was called: on a busy machine, reading the call may take all its
-// time.
+// expectOverrunAnswered calls a hook whose handler overruns its deadline, and waits until the handler ends. The answer
+// must be a timeout. expectOverrunAnswered reports whether the handler was called: on a busy machine, the deadline may
+// pass before the call is read.
 func expectOverrunAnswered(t *testing.T, hook func(answered <-chan struct{}, begin func() (end func())) *webhook.Hook) bool {
 	t.Helper()
 	answered := make(chan struct{})

@@ -9,7 +9,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 )
 
-// TestHandshakeObserverThatPanics checks that the panic is logged and does not spread.
+// TestHandshakeObserverThatPanics checks that a panic in HandshakeFailed is recovered and logged.
 func TestHandshakeObserverThatPanics(t *testing.T) {
 	var lines []string
 	log := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})

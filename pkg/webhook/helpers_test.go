@@ -31,7 +31,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// row runs a subtest for a row of a table. Its name is the reason of the row, which is required.
+// row runs a subtest for one row of a table. The subtest has the name reason, which must not be empty.
 func row(t *testing.T, reason string, test func(t *testing.T)) {
 	t.Helper()
 	if reason == "" {
@@ -53,7 +53,7 @@ type call struct {
 
 const thePod = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web","namespace":"shop"},"spec":{"containers":[{"name":"app","image":"app:1"}]}}`
 
-// completed sets defaults. An object of "null" stays null.
+// completed returns c with defaults for unset fields. An object of "null" stays null.
 func (c call) completed() call {
 	c.version, c.uid = cmp.Or(c.version, review.V1), cmp.Or(c.uid, "u-1")
 	c.kind, c.resource = cmp.Or(c.kind, "/v1/Pod"), cmp.Or(c.resource, "/v1/pods")
@@ -64,7 +64,7 @@ func (c call) completed() call {
 	return c
 }
 
-// body returns the review as the API server writes it, with unchanged bytes of the documents.
+// body returns the AdmissionReview in the form in which the API server writes it. It contains the documents unchanged.
 func (c call) body() []byte {
 	c = c.completed()
 	kind, resource := split(c.kind), split(c.resource)
@@ -84,7 +84,7 @@ func (c call) body() []byte {
 	return append(b, "}}\n"...)
 }
 
-// split parses "apps/v1/Deployment". The core group is empty.
+// split splits a text such as "apps/v1/Deployment" at its slashes. The core group is "".
 func split(text string) [3]string { return [3]string(strings.SplitN(text, "/", 3)) }
 
 func quoted(text string) string {
@@ -106,14 +106,14 @@ func ask(tb testing.TB, hook http.Handler, c call) answer {
 	return post(tb, hook, "?timeout=5s", "application/json", bytes.NewReader(c.body()))
 }
 
-// post calls the hook as the server does for HTTP/1.1, so it returns when the handler does.
+// post calls the hook as the server does for HTTP/1.1. It returns only after the handler has returned.
 func post(tb testing.TB, hook http.Handler, query, contentType string, body io.Reader) answer {
 	tb.Helper()
 	return postBy(tb, "HTTP/1.1", hook, query, contentType, body)
 }
 
-// postHTTP2 calls the hook as the server does for HTTP/2, where a handler is left behind at its
-// deadline.
+// postHTTP2 calls the hook as the server does for HTTP/2. If the handler misses its deadline, postHTTP2 returns while
+// the handler is still running.
 func postHTTP2(tb testing.TB, hook http.Handler, query string, body []byte) answer {
 	tb.Helper()
 	return postBy(tb, "HTTP/2.0", hook, query, "application/json", bytes.NewReader(body))
@@ -130,8 +130,8 @@ func postBy(tb testing.TB, protocol string, hook http.Handler, query, contentTyp
 	return answer{code: w.Code, header: w.Header(), body: w.Body.Bytes()}
 }
 
-// accepted decodes an answer with the API server's own code. The review must belong to the call and
-// pass VerifyAdmissionResponse.
+// accepted decodes an answer with the API server's own code, and returns the response. It fails the test unless the
+// review belongs to the call and passes VerifyAdmissionResponse.
 func (a answer) accepted(tb testing.TB, c call, mutating bool) *webhookrequest.AdmissionResponse {
 	tb.Helper()
 	c = c.completed()
@@ -212,8 +212,8 @@ func (a answer) failed(tb testing.TB) *metav1.Status {
 	return status
 }
 
-// reviewCodec decodes answers like the API server's webhook client, NewClientManager with both
-// versions.
+// reviewCodec decodes answers as the API server's webhook client does. It corresponds to the codec of NewClientManager
+// with both versions of the review.
 var reviewCodec = func() runtime.Codec {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{admissionv1beta1.AddToScheme, admissionv1.AddToScheme} {
@@ -224,7 +224,7 @@ var reviewCodec = func() runtime.Codec {
 	return serializer.NewCodecFactory(scheme).LegacyCodec(admissionv1beta1.SchemeGroupVersion, admissionv1.SchemeGroupVersion)
 }()
 
-// mutating and validating return hooks for Pods on every operation.
+// mutating returns a mutating hook for Pods and every operation. validating returns a validating one.
 func mutating(f func(context.Context, *webhook.Request[corev1.Pod]) error) *webhook.Hook {
 	return webhook.Mutating(admissionregistrationv1.MutatingWebhook{Name: "pods.example.com", Rules: everything}, f)
 }

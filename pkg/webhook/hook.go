@@ -44,7 +44,7 @@ type Hook struct {
 	unknownCalls *atomic.Uint64 // shared with copies
 }
 
-// hookErrors are the errors of a hook.
+// hookErrors are the errors that Check or ServeHTTP reports, by what they are about.
 type hookErrors struct {
 	registration error // of the fields of the registration, or its path
 	servedFields error // of the fields that ServeHTTP uses

@@ -21,11 +21,11 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A hostileClient is a client that never completes a call. It runs until it is disconnected or ctx is done.
+// A hostileClient runs a client that never completes a call, until the client is disconnected or ctx is done.
 type hostileClient func(ctx context.Context, e *endpoint) error
 
-// TestHostileClients runs many clients of each kind at once, and makes normal calls at the same
-// time. Afterwards no goroutine is left.
+// TestHostileClients runs many hostile clients of one kind at once, and makes normal calls at the same time. The normal
+// calls must succeed. After the server stops, none of its goroutines may be left.
 func TestHostileClients(t *testing.T) {
 	for _, in := range []struct {
 		reason string
@@ -80,7 +80,7 @@ func TestHostileClients(t *testing.T) {
 	}
 }
 
-// dialUntil connects to the server. The connection closes when ctx is done.
+// dialUntil connects to the server. The connection closes when ctx is done or the returned function is called.
 func (e *endpoint) dialUntil(ctx context.Context) (net.Conn, func(), error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", strings.TrimPrefix(e.url, "https://"))
 	if err != nil {
@@ -90,7 +90,7 @@ func (e *endpoint) dialUntil(ctx context.Context) (net.Conn, func(), error) {
 	return conn, func() { stop(); _ = conn.Close() }, nil
 }
 
-// secured is dialUntil with a TLS handshake.
+// secured connects like dialUntil, and then makes a TLS handshake with this application protocol.
 func (e *endpoint) secured(ctx context.Context, protocol string) (*tls.Conn, func(), error) {
 	raw, done, err := e.dialUntil(ctx)
 	if err != nil {

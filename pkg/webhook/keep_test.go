@@ -27,8 +27,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// markedCall returns the body of a call in which every text contains a mark. All marks have the
-// same length, so that reuse of another call's memory shows.
+// markedCall returns the body of a call in which every text contains a mark. All marks have the same length, so that a
+// mark of another call appears if the calls share memory.
 func markedCall(mark string) []byte {
 	object := `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"` + mark + `","labels":{"` + mark + `":"` + mark + `"},` +
 		`"managedFields":[{"manager":"` + mark + `","fieldsType":"FieldsV1","fieldsV1":{"f:` + mark + `":{}}}]},"new":{"` + mark + `":["` + mark + `"]},` +
@@ -48,8 +48,8 @@ type keeper struct {
 	answered sync.Map // by mark: a channel that is closed after the answer
 }
 
-// overrun waits for the deadline of the call and then for its answer, so that the handler cannot decide before the hook
-// answers. For a mark that is not in answered, it returns false at once.
+// overrun makes a handler overrun its deadline: it waits for the deadline of the call, then for the answer, and returns
+// true. For a mark that is not in k.answered, it returns false at once.
 func (k *keeper) overrun(ctx context.Context, mark string) bool {
 	answered, overruns := k.answered.Load(mark)
 	if overruns {
@@ -64,7 +64,8 @@ type keptValue struct {
 	now              func() string
 }
 
-// keep records the current text of a value. now returns the text that the value has when now is called.
+// keep calls now and records the text, so that done can compare it with a later text. now must return the current text
+// of a value.
 func (k *keeper) keep(what, mark string, now func() string) {
 	then := now()
 	k.check(what, mark, then)
@@ -99,7 +100,7 @@ func asJSON(v any) string {
 	return fmt.Sprint(string(text), err)
 }
 
-// keepAll is a handler that keeps everything it can get.
+// keepAll returns a handler that changes the object with change, and records everything that a handler can get.
 func keepAll[T any](k *keeper, change func(*T)) func(context.Context, *webhook.Request[T]) error {
 	return func(ctx context.Context, req *webhook.Request[T]) error {
 		mark := strings.Clone(req.Name)
@@ -131,13 +132,14 @@ func keepAll[T any](k *keeper, change func(*T)) func(context.Context, *webhook.R
 	}
 }
 
-// logged returns what the logger of a context writes now.
+// logged returns the line that the logger of a context would write now.
 func logged(ctx context.Context) string {
 	sink := logr.FromContextOrDiscard(ctx).GetSink().(*lastLine)
 	return sink.line("kept")
 }
 
-// look reads the documents of a request, during the call or after it.
+// look returns the documents of a request that can still be read, during the call or after it. If overruns is true, all
+// of them must be there.
 func look[T any](req *webhook.Request[T], overruns bool) []string {
 	var seen []string
 	fresh := *req
@@ -156,7 +158,7 @@ func look[T any](req *webhook.Request[T], overruns bool) []string {
 	return seen
 }
 
-// follow reads the documents again and again during other calls.
+// follow reads the documents four times during other calls, and checks that they have the mark of their own call.
 func (k *keeper) follow(mark string, look func() []string) {
 	for range 4 {
 		for _, text := range look() {
@@ -191,8 +193,9 @@ func keepRaw(k *keeper) func(context.Context, *review.Request) (*review.Decision
 	}
 }
 
-// TestValuesThatAHandlerKeepsNeverChange calls one hook from 64 goroutines. Its handler keeps everything it gets. The
-// first call of each goroutine overruns its deadline, and its handler still uses its documents after the answer.
+// TestValuesThatAHandlerKeepsNeverChange calls one hook from 64 goroutines. The handler keeps everything it gets, and
+// nothing of that may change later. In the first call of each goroutine, the handler overruns its deadline and still
+// uses its documents after the answer.
 func TestValuesThatAHandlerKeepsNeverChange(t *testing.T) {
 	pods := func(k *keeper) *webhook.Hook {
 		return mutating(keepAll(k, func(p *corev1.Pod) { p.Spec.NodeName = p.Name }))
@@ -240,7 +243,8 @@ func TestValuesThatAHandlerKeepsNeverChange(t *testing.T) {
 	}
 }
 
-// call makes the calls of all goroutines and checks the answers.
+// call makes four calls in each of 64 goroutines, and checks the answers. The first call of each goroutine must time
+// out.
 func (k *keeper) call(send func(query, mark string) answer) {
 	var callers sync.WaitGroup
 	for caller := range 64 {
@@ -264,7 +268,7 @@ func (k *keeper) call(send func(query, mark string) answer) {
 	callers.Wait()
 }
 
-// A lastLine is a log sink whose line is formatted only when a test asks for it.
+// A lastLine is a log sink that writes nothing. Its method line returns the line that it would write.
 type lastLine struct{ keys []any }
 
 func (*lastLine) Init(logr.RuntimeInfo)          {}

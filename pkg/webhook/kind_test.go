@@ -87,8 +87,8 @@ func TestWithKindsDoesNotChangeTheHookItIsCalledOn(t *testing.T) {
 	ask(t, narrowed, deployment).failed(t)
 }
 
-// TestRulesMatchLikeTheAPIServer compares every combination of these rules and requests with the
-// API server's own matcher.
+// TestRulesMatchLikeTheAPIServer sends every request in a table to a hook with every rule. The hook must accept exactly
+// the requests that the API server's own matcher matches with the rule.
 func TestRulesMatchLikeTheAPIServer(t *testing.T) {
 	operations := []admissionregistrationv1.OperationType{"*", "CREATE", "UPDATE", "DELETE", "CONNECT"}
 	groups, versions := []string{"*", "", "apps"}, []string{"*", "v1", "v2"}

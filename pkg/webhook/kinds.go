@@ -25,7 +25,7 @@ type KindHandler struct {
 	newObject func(sideEffects, mutating bool) objectCall
 }
 
-// An objectCall is the object of one call: a typedObject of some type.
+// An objectCall is the object of one call. *typedObject[T] implements it for each type T.
 type objectCall interface {
 	read(body []byte, offset int) (end int, err error)
 	accept(x *exchange, wire *review.Request) (*review.Decision, error)
@@ -68,11 +68,10 @@ func (k KindHandler) WithKinds(kinds ...metav1.GroupVersionKind) KindHandler {
 //
 //	webhook.MutatingKinds(reg, webhook.On(mutatePod), webhook.On(mutateDeployment))
 //
-// The handlers are as in [Mutating]. Besides the errors listed there, [Hook.Check] returns an error for two handlers of
-// one kind, for a handler of a built-in kind that no rule covers, and for a rule that covers a resource without a
-// handler, such as one with a wildcard. The last two checks need the resource of each type, which is not known for
-// custom types and projections. The second check skips handlers of such types. The last check is skipped if there is
-// such a handler. A request of any other kind fails.
+// The handlers are as in [Mutating]. A request of a kind without a handler fails. Besides the errors listed in
+// [Mutating], [Hook.Check] returns an error if two handlers take the same kind, or if no rule covers the kind of a
+// handler for a built-in type. If all types are built-in, it also returns an error for a rule that covers a resource
+// without a handler, as a rule with a wildcard does. For custom types and projections, the resources are not known.
 func MutatingKinds(reg admissionregistrationv1.MutatingWebhook, handlers ...KindHandler) *Hook {
 	return kindsHook(registration.FromMutating(reg), handlers)
 }

@@ -53,7 +53,8 @@ func TestEachKindHasItsHandler(t *testing.T) {
 	}
 }
 
-// TestKindAfterTheObject checks reviews whose members are not in the order of the API server.
+// TestKindAfterTheObject sends reviews in which the kind comes after the object, unlike in those of the API server. The
+// hook must still choose the handler of that kind.
 func TestKindAfterTheObject(t *testing.T) {
 	hook := anyKinds(webhook.On(labelPod), webhook.On(labelDeployment))
 	c := call{kind: "apps/v1/Deployment", resource: "apps/v1/deployments", object: theDeployment, operation: admissionv1.Create}
@@ -135,7 +136,7 @@ func TestHandlersOfKindsAreChecked(t *testing.T) {
 	})
 }
 
-// TestInvalidHandlersOfKindsFailCalls checks that no call of a hook with errors is admitted.
+// TestInvalidHandlersOfKindsFailCalls calls hooks without a valid handler. The calls must fail.
 func TestInvalidHandlersOfKindsFailCalls(t *testing.T) {
 	for _, handlers := range [][]webhook.KindHandler{nil, {{}}, {webhook.On[corev1.Pod](nil)}} {
 		if status := ask(t, anyKinds(handlers...), call{}).failed(t); status.Code != http.StatusInternalServerError {

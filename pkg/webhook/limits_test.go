@@ -32,7 +32,7 @@ func (a answer) turnedAway(tb testing.TB, code int, retryAfter string) {
 	}
 }
 
-// A blockingHandler is a handler that announces each call and waits for a signal to return.
+// A blockingHandler has a handler that sends to arrived in each call, and then waits for a value from leave.
 type blockingHandler struct{ arrived, leave chan bool }
 
 func newBlockingHandler() blockingHandler { return blockingHandler{make(chan bool), make(chan bool)} }
@@ -43,7 +43,7 @@ func (d blockingHandler) handle(context.Context, *webhook.Request[corev1.Pod]) e
 	return nil
 }
 
-// inBoth runs a test with a fake clock and a client, for each version of HTTP.
+// inBoth runs a test with a fake clock, once for HTTP/1.1 and once for HTTP/2.
 func inBoth(t *testing.T, test func(t *testing.T, h2 bool)) {
 	t.Helper()
 	for _, h2 := range []bool{false, true} {
@@ -83,8 +83,8 @@ func TestMaxInFlight(t *testing.T) {
 	})
 }
 
-// TestAHandlerThatIsLeftBehindCounts checks that a handler counts until it returns, which may be long after
-// the answer.
+// TestAHandlerThatIsLeftBehindCounts checks that a call counts for MaxInFlight until its handler returns, even if the
+// call was answered earlier because of its deadline.
 func TestAHandlerThatIsLeftBehindCounts(t *testing.T) {
 	inBoth(t, func(t *testing.T, h2 bool) {
 		d := newBlockingHandler()
@@ -103,8 +103,8 @@ func TestAHandlerThatIsLeftBehindCounts(t *testing.T) {
 	})
 }
 
-// TestEveryCallReleasesItsPlace makes more calls than MaxInFlight allows at once. They end in every possible
-// way, and each must release its place.
+// TestEveryCallReleasesItsPlace makes one call after another with MaxInFlight 1. The calls end in every possible way,
+// and each must release its slot and its memory.
 func TestEveryCallReleasesItsPlace(t *testing.T) {
 	inBoth(t, func(t *testing.T, h2 bool) {
 		hook := mutating(func(ctx context.Context, req *webhook.Request[corev1.Pod]) error {
@@ -134,7 +134,8 @@ func TestEveryCallReleasesItsPlace(t *testing.T) {
 	})
 }
 
-// TestMaxInFlightBytes sends two bodies that together are slightly too large.
+// TestMaxInFlightBytes sends two bodies that together exceed the limit. The second call must be answered 429, and must
+// succeed when repeated after the first.
 func TestMaxInFlightBytes(t *testing.T) {
 	for _, chunked := range []bool{false, true} {
 		inBoth(t, func(t *testing.T, h2 bool) {
@@ -186,8 +187,8 @@ func TestMaxInFlightBytes(t *testing.T) {
 	}
 }
 
-// TestSmallCallsHoldLittleMemory checks that small calls do not hold the memory of earlier large
-// ones.
+// TestSmallCallsHoldLittleMemory makes 100 small calls after calls with larger bodies. The small calls must not count
+// the memory of the larger bodies, or they would exceed MaxInFlightBytes.
 func TestSmallCallsHoldLittleMemory(t *testing.T) {
 	inBoth(t, func(t *testing.T, h2 bool) {
 		d := newBlockingHandler()
@@ -215,8 +216,8 @@ func TestSmallCallsHoldLittleMemory(t *testing.T) {
 // onlyReader hides the length of a body.
 type onlyReader struct{ io.Reader }
 
-// TestAnnouncedBytesTakeNoMemory runs clients that announce more than MaxInFlightBytes and send almost
-// nothing.
+// TestAnnouncedBytesTakeNoMemory runs clients whose Content-Length headers together exceed MaxInFlightBytes, but which
+// send almost nothing. Another call must succeed.
 func TestAnnouncedBytesTakeNoMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := mutating(admit)
@@ -233,7 +234,7 @@ func TestAnnouncedBytesTakeNoMemory(t *testing.T) {
 	})
 }
 
-// dialTLS returns an HTTP/1.1 connection.
+// dialTLS returns a new TLS connection for HTTP/1.1.
 func (e *endpoint) dialTLS(tb testing.TB) *tls.Conn {
 	tb.Helper()
 	dial := e.dial
@@ -253,8 +254,8 @@ func (e *endpoint) dialTLS(tb testing.TB) *tls.Conn {
 	return conn
 }
 
-// TestConnectionOfARefusedCallStaysOpen checks that refusing a call with a body of usual size leaves its connection open,
-// so that the API server can repeat the call on it.
+// TestConnectionOfARefusedCallStaysOpen refuses calls with a body of 1 MiB. The connection must stay open, so that the
+// API server can repeat the call on it.
 func TestConnectionOfARefusedCallStaysOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newBlockingHandler()
@@ -283,8 +284,8 @@ func TestConnectionOfARefusedCallStaysOpen(t *testing.T) {
 	})
 }
 
-// TestASlowBodyEndsWithItsCall checks that neither a slow body nor a handler that is busy at the read deadline
-// harms later calls on the connection.
+// TestASlowBodyEndsWithItsCall sends a body that does not arrive before the deadline of its call. The call must time
+// out, and later calls on the connection must succeed.
 func TestASlowBodyEndsWithItsCall(t *testing.T) {
 	inBoth(t, func(t *testing.T, h2 bool) {
 		r := &recorder{}
@@ -330,8 +331,8 @@ func TestASlowBodyEndsWithItsCall(t *testing.T) {
 	})
 }
 
-// TestBodyLimitAboveMaxInFlightBytesIsAnError checks that a body limit that is too high is reported once for all
-// hooks.
+// TestBodyLimitAboveMaxInFlightBytesIsAnError checks that Start reports a body limit above MaxInFlightBytes, once for
+// all hooks with that limit.
 func TestBodyLimitAboveMaxInFlightBytesIsAnError(t *testing.T) {
 	_, config := certificate(t)
 	named := func(name string, most int64) *webhook.Hook {

@@ -19,7 +19,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// TestLoad checks Server.Load while a handler runs, after its call has timed out, and after the handler has returned.
+// TestLoad checks the result of Server.Load before a call, while its handler runs, after the call has timed out, and
+// after the handler has returned.
 func TestLoad(t *testing.T) {
 	inBoth(t, func(t *testing.T, h2 bool) {
 		d := newBlockingHandler()

@@ -18,8 +18,8 @@ type objectMetadata struct {
 	} `json:"metadata"`
 }
 
-// metadataOf returns the zero value for a document that is not an object with metadata. The only such documents that
-// the API server sends are the options on CONNECT.
+// metadataOf returns the metadata of a document, or the zero value if the document is not an object with metadata. The
+// API server sends such a document only on CONNECT, where the object is an options object.
 func metadataOf(document []byte) (m objectMetadata) {
 	if document == nil || decode.Unmarshal(document, &m) != nil {
 		return objectMetadata{}
@@ -27,11 +27,11 @@ func metadataOf(document []byte) (m objectMetadata) {
 	return m
 }
 
-// IsDeleting reports whether the stored object has a deletionTimestamp: it was deleted, and waits for its
-// finalizers. IsDeleting reads the old object, because a client can write a deletionTimestamp into the new
-// one. The API server rejects that, but only after the mutating webhooks
-// (ValidateObjectMetaAccessorUpdate). IsDeleting is false on CREATE and CONNECT, and after the handler has
-// returned. [Hook.WithDeletingAdmitted] makes the check for the whole hook.
+// IsDeleting reports whether the stored object has a deletionTimestamp: it was deleted, and waits for its finalizers.
+// IsDeleting reads the old object, because a client can write a deletionTimestamp into the new one. The API server
+// rejects that, but only after the mutating webhooks (ValidateObjectMetaAccessorUpdate). IsDeleting is false on CREATE
+// and CONNECT, and after the handler has returned. To admit every update of such objects, use
+// [Hook.WithDeletingAdmitted].
 func (r *Request[T]) IsDeleting() bool {
 	defer r.docs.close()
 	return isDeleting(r.Operation, r.docs.open().oldObject)
@@ -41,9 +41,9 @@ func isDeleting(operation admissionv1.Operation, oldObject []byte) bool {
 	return (operation == admissionv1.Update || operation == admissionv1.Delete) && metadataOf(oldObject).Metadata.DeletionTimestamp != nil
 }
 
-// Controller returns the owner reference of the API object with controller: true, or nil if there is none.
-// It reads the new object, and on DELETE the old one. A policy for Pods and workloads can skip
-// objects whose controller it has checked already:
+// Controller returns the owner reference that has controller: true in the metadata of the API object, or nil if there
+// is none. It reads the new object, and on DELETE the old one. A policy for Pods and workloads can skip objects whose
+// controller it has checked already:
 //
 //	if owner := req.Controller(); owner != nil && owner.Kind == "ReplicaSet" { … }
 //
@@ -66,7 +66,7 @@ func (r *Request[T]) Controller() *metav1.OwnerReference {
 }
 
 // WithDeletingAdmitted returns a hook that admits every UPDATE of an object that is being deleted, without calling its
-// handler. Otherwise a policy that the stored object breaks would keep a controller from removing its finalizer, and
+// handler. Otherwise a policy that the stored object violates would keep a controller from removing its finalizer, and
 // the object would stay forever. Such an update may change other fields as well. Do not use WithDeletingAdmitted where
 // the other fields still matter: for example, a Pod runs until its grace period ends. Other operations still reach the
 // handler. See [Request.IsDeleting].

@@ -17,8 +17,8 @@ const (
 	deleting = `{"metadata":{"name":"web","deletionTimestamp":"2026-01-02T03:04:05Z"}}`
 )
 
-// TestObjectsThatAreBeingDeleted checks that only the stored object counts. A client that writes a
-// deletionTimestamp into the new object must not bypass a policy.
+// TestObjectsThatAreBeingDeleted checks that IsDeleting and WithDeletingAdmitted consider only the deletionTimestamp of
+// the stored object. A client that writes one into the new object must not bypass a policy.
 func TestObjectsThatAreBeingDeleted(t *testing.T) {
 	for _, in := range []struct {
 		reason string
@@ -54,7 +54,8 @@ func TestObjectsThatAreBeingDeleted(t *testing.T) {
 	}
 }
 
-// TestRequestsOfATestHaveNoMetadata checks that the methods of a Request that a test created return zero values.
+// TestRequestsOfATestHaveNoMetadata checks that IsDeleting, Controller and FieldPath return zero values for a Request
+// that a test created.
 func TestRequestsOfATestHaveNoMetadata(t *testing.T) {
 	req := &webhook.Request[corev1.Pod]{Object: &corev1.Pod{}}
 	if req.IsDeleting() || req.Controller() != nil || req.FieldPath() != nil {

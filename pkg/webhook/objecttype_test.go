@@ -47,13 +47,14 @@ type node struct {
 	Numbered map[int][2]string `json:"numbered,omitempty"`
 }
 
-// A panickingCodec type encodes itself, so its fields are not checked. Its methods panic.
+// A panickingCodec has its own JSON methods, so its fields must not be checked. The methods panic, so the check must
+// not call them.
 type panickingCodec struct{ Done chan int }
 
 func (panickingCodec) MarshalJSON() ([]byte, error) { panic("not now") }
 func (*panickingCodec) UnmarshalJSON([]byte) error  { panic("not now") }
 
-// named holds metadata. If it is embedded without a JSON name, its fields become fields of the outer struct.
+// named has a field with the JSON name metadata. In a struct that embeds named, the field has the same name.
 type named struct {
 	metav1.ObjectMeta `json:"metadata"`
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A recorder is an observer that keeps its observations.
+// A recorder is an observer that records all Observations and failed TLS handshakes.
 type recorder struct {
 	mu         sync.Mutex
 	begun      int
@@ -84,7 +84,8 @@ func (r *recorder) one(tb testing.TB) webhook.Observation {
 
 type podHandler = func(context.Context, *webhook.Request[corev1.Pod]) error
 
-// TestOutcomes makes a call of each outcome, over both versions of HTTP.
+// TestOutcomes makes calls that end in different ways, over HTTP/1.1 and HTTP/2. It checks the Observation that the
+// observer gets.
 func TestOutcomes(t *testing.T) {
 	hangs := func(context.Context, *webhook.Request[corev1.Pod]) error { <-time.After(time.Hour); return nil }
 	for _, in := range []struct {
@@ -191,7 +192,7 @@ func TestObserversOfRawAndMountedHooks(t *testing.T) {
 	}
 }
 
-// scripted is an observer with configurable behaviour.
+// scripted is an observer whose Begin calls the function.
 type scripted func(context.Context) (context.Context, func(*webhook.Observation))
 
 func (s scripted) Begin(ctx context.Context, _ *webhook.Hook, _ *http.Request) (context.Context, func(*webhook.Observation)) {
@@ -219,7 +220,7 @@ func TestObserversAreNested(t *testing.T) {
 	}
 }
 
-// TestObserverCancelsTheCall uses an observer whose context ends before the handler returns.
+// TestObserverCancelsTheCall uses an observer that returns a canceled context. The context of the handler must end too.
 func TestObserverCancelsTheCall(t *testing.T) {
 	ended := errors.New("by the observer")
 	hook := mutating(func(ctx context.Context, _ *webhook.Request[corev1.Pod]) error {

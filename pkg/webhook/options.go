@@ -50,11 +50,11 @@ type Options struct {
 	// MaxBodyBytes limits a request body, in bytes, for hooks without a limit of their own:
 	// [DefaultMaxBodyBytes] by default. See [Hook.WithMaxBodyBytes].
 	MaxBodyBytes int64
-	// MaxInFlight limits the calls in flight, from the headers to the answer: 1000 by default. A
-	// handler that runs on after its deadline counts until it returns. A call over the limit is
-	// answered 429 with Retry-After before its body is read, and the API server tries again after
-	// a second. If the body of another call is slow, that call is answered 429 instead: a body is
-	// slow if it takes more than 2 s, plus 1 s for each 64 KiB that has arrived.
+	// MaxInFlight limits the calls in flight, from the headers to the answer: 1000 by default. If a handler runs on
+	// after its deadline, its call counts until the handler returns. A call over the limit is answered 429 with
+	// Retry-After before its body is read, and the API server tries again after a second. If the body of another call
+	// is slow, that call is answered 429 instead: a body is slow if it takes more than 2 s, plus 1 s for each 64 KiB
+	// that has arrived.
 	MaxInFlight int
 	// MaxInFlightBytes limits the memory for the bodies of the calls in flight, in bytes. Calls
 	// over the limit are answered as for MaxInFlight, and slow bodies are evicted if together
@@ -93,7 +93,8 @@ type Options struct {
 	Logger logr.Logger
 }
 
-// completed sets the defaults. memory is the memory limit of the process, in bytes.
+// completed returns o with a default for each unset field, and the largest number of the type for each negative limit.
+// memory is the memory limit of the process, in bytes.
 func (o Options) completed(hooks []*Hook, memory int64) Options {
 	o.Addr = cmp.Or(o.Addr, ":9443")
 	o.MaxBodyBytes = limit(o.MaxBodyBytes, DefaultMaxBodyBytes, math.MaxInt64)
@@ -106,9 +107,8 @@ func (o Options) completed(hooks []*Hook, memory int64) Options {
 	return o
 }
 
-// bytesInFlight is the default of MaxInFlightBytes. A call that mutates a typed object needs
-// slightly more memory than three times its body, and the garbage of earlier calls may take as much
-// again.
+// bytesInFlight returns the default of MaxInFlightBytes. A call that mutates a typed object needs slightly more memory
+// than three times its body, and the garbage of earlier calls may take as much again.
 func (o *Options) bytesInFlight(hooks []*Hook, memory int64) int64 {
 	var largest int64
 	for _, h := range hooks {

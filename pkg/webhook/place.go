@@ -70,9 +70,9 @@ func (x *exchange) turnAway(err error) error {
 	return err
 }
 
-// tooBusy is the failure of a call for which there is no room. The API server repeats it after a
-// second, up to ten times. If the budget of the call is no longer than a second, it gets no
-// Retry-After, so that the user sees this failure and not a timeout.
+// tooBusy returns the failure for a call that finds no room. The API server repeats such a call after a second, up to
+// ten times. If x.ctx.Budget is at most a second, the failure has no Retry-After, so that the user sees this failure
+// and not a timeout.
 func (x *exchange) tooBusy(reason string) error {
 	wait := 1
 	if x.ctx.Budget <= time.Second {
@@ -81,7 +81,7 @@ func (x *exchange) tooBusy(reason string) error {
 	return reply.TurnAway(http.StatusTooManyRequests, "the webhook server is busy: "+reason, wait)
 }
 
-// tooSlow is the failure of a call whose body was evicted.
+// tooSlow returns the failure for a call whose body was evicted.
 func (x *exchange) tooSlow() error {
 	return x.tooBusy("other calls are waiting, and the body of this one arrives too slowly")
 }
@@ -94,7 +94,7 @@ func (x *exchange) closeIfDue(w http.ResponseWriter) {
 	}
 }
 
-// incompleteBody is the failure of a call whose body ended too early.
+// incompleteBody returns the failure for a call whose body ended too early.
 func (x *exchange) incompleteBody(err error) error {
 	f := reply.New(http.StatusBadRequest, "cannot read the body: "+err.Error())
 	if x.client.isGone() || !x.client.http1 && isReset(err) {

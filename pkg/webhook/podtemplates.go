@@ -49,13 +49,13 @@ func kindOf(group, version, kind string) metav1.GroupVersionKind {
 	return metav1.GroupVersionKind{Group: group, Version: version, Kind: kind}
 }
 
-// MutatingPodTemplates returns a hook that calls mutate with the Pod template of each object: of a Pod, which is
-// its own template, PodTemplate, ReplicationController, ReplicaSet, Deployment, StatefulSet, DaemonSet, Job
-// and CronJob, and of the custom workloads. It decodes and patches only the template.
+// MutatingPodTemplates returns a hook that calls mutate with the Pod template of each PodTemplate,
+// ReplicationController, ReplicaSet, Deployment, StatefulSet, DaemonSet, Job, CronJob and custom workload. It also
+// calls mutate with each Pod, which counts as its own template. It decodes and patches only the template.
 //
 // In the Request, Object and OldObject hold the template. Kind, Name and Namespace are those of the API object,
 // [Request.Controller] is its owner, and [Request.FieldPath] is the path of the template. The name of a template is
-// empty, apart from that of a Pod. An object without a template is a failure to decide that names the path.
+// empty, apart from that of a Pod. If an object has no template, the call fails with an error that names the path.
 //
 // The handler is not called for an UPDATE that changes neither labels, annotations nor spec of the template. So a new
 // version of a hook starts no rollout when a controller changes other fields, and cannot keep a finalizer from being

@@ -19,7 +19,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A workloadKind is a kind with a Pod template. Its kind and resource are written as in call.
+// A workloadKind is a kind with a Pod template at a path. kind and resource have the form "group/version/Kind" and
+// "group/version/resource".
 type workloadKind struct{ kind, resource, path string }
 
 var workloadKinds = []workloadKind{
@@ -58,7 +59,8 @@ func (k workloadKind) call(operation admissionv1.Operation, object, old string) 
 	return call{kind: k.kind, resource: k.resource, operation: operation, object: object, oldObject: old}
 }
 
-// templates returns a hook with rules for all kinds, also those that a mutating hook should leave alone.
+// templates returns a mutating hook for Pod templates with rules for all kinds, including those that the default rules
+// leave out.
 func templates(f func(*webhook.Request[corev1.PodTemplateSpec]) error) *webhook.Hook {
 	rules := webhook.Rules(webhook.OnWrite("", "v1", "pods", "podtemplates", "replicationcontrollers"),
 		webhook.OnWrite("apps", "v1", "replicasets", "deployments", "statefulsets", "daemonsets"),
@@ -67,7 +69,8 @@ func templates(f func(*webhook.Request[corev1.PodTemplateSpec]) error) *webhook.
 		func(_ context.Context, req *webhook.Request[corev1.PodTemplateSpec]) error { return f(req) }, rollout)
 }
 
-// TestPodTemplatesOfAllKinds compares the patched object with the same edits of the whole document.
+// TestPodTemplatesOfAllKinds changes the template of an object of each kind. The patched object must have exactly these
+// changes, and the patch must contain only paths inside the template.
 func TestPodTemplatesOfAllKinds(t *testing.T) {
 	hook := templates(func(req *webhook.Request[corev1.PodTemplateSpec]) error {
 		req.Object.Labels["seen"] = "yes"
@@ -99,7 +102,8 @@ func TestPodTemplatesOfAllKinds(t *testing.T) {
 	}
 }
 
-// TestMovedElementsOfATemplate checks that the from of a move is a path in the object, not in the template.
+// TestMovedElementsOfATemplate checks that the field from of a move operation is a path in the object, not in the
+// template.
 func TestMovedElementsOfATemplate(t *testing.T) {
 	hook := templates(func(req *webhook.Request[corev1.PodTemplateSpec]) error {
 		slices.Reverse(req.Object.Spec.Containers)
@@ -235,8 +239,8 @@ func TestRulesOfPodTemplates(t *testing.T) {
 	}
 }
 
-// TestUnchangedTemplates checks that an update that leaves the template alone is admitted: a hook that is newer than
-// the object must neither start a rollout nor block the updates of a controller.
+// TestUnchangedTemplates checks that the hook admits an update that leaves the template alone, without calling its
+// handler. A hook that is newer than the object must neither start a rollout nor block the updates of a controller.
 func TestUnchangedTemplates(t *testing.T) {
 	k := workloadKinds[4]
 	object := k.object(theTemplate)

@@ -24,8 +24,8 @@ import (
 
 var _ healthz.Checker = (&webhook.Server{}).Ready
 
-// TestReadyCallsOptionsReady checks that readiness depends on Options.Ready, and that public probes do not show the
-// reason.
+// TestReadyCallsOptionsReady checks that readiness depends on Options.Ready. Only probes at OpsAddr may get its error,
+// and probes at the hooks' address must not.
 func TestReadyCallsOptionsReady(t *testing.T) {
 	var ready atomic.Pointer[error]
 	notYet := errors.New("the Secret shop/certs does not exist")
@@ -72,7 +72,8 @@ func TestReadyCallsOptionsReady(t *testing.T) {
 	}
 }
 
-// TestReadinessIsLoggedWhenItChanges checks that the log does not grow with the number of probes.
+// TestReadinessIsLoggedWhenItChanges checks that probes are logged only if the server becomes ready or stops being
+// ready, or if the reason changes.
 func TestReadinessIsLoggedWhenItChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ready error
@@ -120,7 +121,8 @@ func TestReadinessIsLoggedWhenItChanges(t *testing.T) {
 	})
 }
 
-// TestOpsAddressServesUntilTheEnd requests metrics and probes while the server stops.
+// TestOpsAddressServesUntilTheEnd requests metrics and probes while the server stops. They must be served until the
+// last call is answered.
 func TestOpsAddressServesUntilTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newBlockingHandler()

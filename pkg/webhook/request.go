@@ -20,11 +20,10 @@ import (
 // a custom resource, unstructured.Unstructured, or a projection. A projection is a struct with json
 // tags for only the fields that the handler needs. Other fields are neither decoded nor lost.
 //
-// A Request is valid during the call and not safe for concurrent use. Decoded objects may be kept
-// and never change. Documents that are not decoded are gone when the handler returns, unless the
-// handler was left behind at its deadline. A test can also create a Request with Object and
-// Metadata; it has no old object and no options. To see what the API server gets, call the hook
-// with package webhooktest.
+// A Request is valid during the call and not safe for concurrent use. Decoded objects may be kept and never change.
+// Documents that the handler has not decoded are gone when the handler returns, unless the call was answered at its
+// deadline while the handler was still running. A test can also create a Request with Object and Metadata. Such a
+// Request has no old object and no options. To see what the API server gets, call the hook with package webhooktest.
 type Request[T any] struct {
 	// Metadata holds the rest of the AdmissionRequest: UID, Kind, Operation, UserInfo, DryRun…
 	review.Metadata
@@ -93,11 +92,10 @@ func (r *Request[T]) ObjectOrOld() (*T, error) {
 // so that the answer arrives in time. Use the context to limit work.
 func (r *Request[T]) Timeout() (time.Duration, bool) { return r.timeout, r.timeout > 0 }
 
-// DecodeOptions decodes the options of the API request into a *metav1.CreateOptions,
-// *metav1.UpdateOptions or *metav1.DeleteOptions, depending on Operation. Patch and apply arrive as
-// updates or creates. On CONNECT it returns an error: the API server sends options such as
-// PodExecOptions as the object (ConnectResource). For other operations it does not change into if
-// the call has no options. It returns an error after the handler has returned.
+// DecodeOptions decodes the options of the API request into a *metav1.CreateOptions, *metav1.UpdateOptions or
+// *metav1.DeleteOptions, depending on Operation. Patch and apply arrive as updates or creates. On CONNECT it returns an
+// error: the API server sends options such as PodExecOptions as the object (ConnectResource). If another operation has
+// no options, DecodeOptions leaves the value of into unchanged. It returns an error after the handler has returned.
 func (r *Request[T]) DecodeOptions(into any) error {
 	docs := r.docs.open()
 	defer r.docs.close()
@@ -113,10 +111,10 @@ func (r *Request[T]) DecodeOptions(into any) error {
 	return object.DecodeInto(docs.options, into, "options")
 }
 
-// UnknownFields lists the field paths of the object that T has no field for, such as "spec.containers[0].newField", at
-// most 100. With a built-in type these are fields of a newer Kubernetes version. With a projection they are all fields
-// that the projection omits. UnknownFields reads the object again. [Hook.WithUnknownFields] makes this check in every
-// call.
+// UnknownFields returns the paths of at most 100 fields of the object that T does not have, such as
+// "spec.containers[0].newField". With a built-in type these are fields of a newer Kubernetes version. With a projection
+// they are all fields that the projection omits. UnknownFields reads the object again. [Hook.WithUnknownFields] makes
+// this check in every call.
 func (r *Request[T]) UnknownFields() []string {
 	defer r.docs.close()
 	return r.unknownFields(r.docs.open().object)
@@ -146,9 +144,9 @@ func (r *Request[T]) Warnf(format string, args ...any) { r.Warn(fmt.Sprintf(form
 // an error.
 func (r *Request[T]) Audit(key, value string) error { return r.decision.Audit(key, value) }
 
-// SideEffect calls do unless the call is a dry run, and returns its error. Use it for all changes
-// outside of the object. The sideEffects of the registration must be NoneOnDryRun:
-// otherwise SideEffect does not call do and returns an error.
+// SideEffect calls the function do, unless the request is a dry run, and returns the error of do. Use it for all
+// changes outside of the object. The sideEffects of the registration must be NoneOnDryRun: otherwise SideEffect does
+// not call do and returns an error.
 func (r *Request[T]) SideEffect(do func() error) error {
 	if !r.sideEffects {
 		return errors.New("the hook has a side effect but its registration says sideEffects: None; set it to NoneOnDryRun")

@@ -28,7 +28,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// mutateWith returns the patch of a hook for T and the patched object.
+// mutateWith sends c to a mutating hook for T with the handler f. It returns the patch and the patched object.
 func mutateWith[T any](t *testing.T, c call, f func(req *webhook.Request[T]) error) (patch, object string) {
 	t.Helper()
 	hook := webhook.Mutating(admissionregistrationv1.MutatingWebhook{Name: "any.example.com", Rules: everything},
@@ -36,7 +36,7 @@ func mutateWith[T any](t *testing.T, c call, f func(req *webhook.Request[T]) err
 	return ask(t, hook, c).allowed(t, c, true)
 }
 
-// validateWith returns the answer of a hook for T.
+// validateWith sends c to a validating hook for T with the handler f, and returns the answer.
 func validateWith[T any](t *testing.T, c call, f func(req *webhook.Request[T]) error) answer {
 	t.Helper()
 	hook := webhook.Validating(admissionregistrationv1.ValidatingWebhook{Name: "any.example.com", Rules: everything},
@@ -364,7 +364,8 @@ func TestSideEffects(t *testing.T) {
 
 const undeclared = "the hook has a side effect but its registration says sideEffects: None; set it to NoneOnDryRun"
 
-// TestAdmissionRequestIsTheWholeRequest compares with a request that the API type decoded.
+// TestAdmissionRequestIsTheWholeRequest compares the result of AdmissionRequest with the request that encoding/json
+// decodes from the same body. It also checks that the documents are copies.
 func TestAdmissionRequestIsTheWholeRequest(t *testing.T) {
 	c := call{operation: admissionv1.Update, uid: "u-9", kind: "apps/v1/Deployment", resource: "apps/v1/deployments", sub: "status", name: "n", namespace: "s",
 		object: `{"metadata":{"name":"n"}}`, oldObject: `{"metadata":{}}`, options: `{"kind":"UpdateOptions"}`,

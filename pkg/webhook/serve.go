@@ -56,7 +56,7 @@ func (h *Hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.discardRest(w, r)
 }
 
-// refuse answers a call whose body was not read.
+// refuse answers a call with the failure err, before its body was read.
 func (x *exchange) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	x.keepConnection(r, err)
 	x.fail(w, err)
@@ -164,7 +164,7 @@ func (h *Hook) decide(c call, w http.ResponseWriter, r *http.Request, wire *revi
 	return o.decision, p, err
 }
 
-// timeoutOf returns the timeout parameter of the API server.
+// timeoutOf returns the timeout parameter that the API server adds to the URL, or "".
 func timeoutOf(u *url.URL) string {
 	if q := u.RawQuery; strings.Contains(q, "%") || strings.Contains(q, "+") || strings.Contains(q, ";") {
 		return u.Query().Get("timeout")

@@ -42,7 +42,8 @@ type Server struct {
 	startErr      error
 }
 
-// NewServer returns a server for the hooks.
+// NewServer returns a server for the hooks. It does not listen yet, and it checks nothing: [Server.Start] reports the
+// errors of the hooks and options.
 func NewServer(o Options, hooks ...*Hook) *Server {
 	o = o.completed(hooks, debug.SetMemoryLimit(-1))
 	gate := server.NewGate(o.MaxInFlight, o.MaxInFlightBytes)
@@ -80,8 +81,8 @@ func (s *Server) OpsAddr(ctx context.Context) (net.Addr, error) {
 // A Load is the current use of a server and its limits: see [Options]. Without a limit, the field is
 // the largest number of its type. Package metrics exports it.
 type Load struct {
-	// Calls is the number of calls in flight. A handler that was left behind at its deadline
-	// counts until it returns.
+	// Calls is the number of calls in flight. If a handler runs on after its deadline, its call counts until the
+	// handler returns.
 	Calls, MaxCalls int
 	// Waiting is the number of calls in flight without an answer.
 	Waiting int
@@ -214,8 +215,8 @@ func (s *Server) tlsConfig() *tls.Config {
 	return c
 }
 
-// handler routes by exact path. http.ServeMux would redirect a path that is not clean, and a
-// redirected call fails.
+// handler returns an http.Handler that routes each call by its cleaned path, without a redirect. http.ServeMux would
+// redirect a path that is not clean, and a redirected call fails.
 func (s *Server) handler(host *host) http.Handler {
 	hooks := make(map[string]*Hook, len(s.hooks))
 	for _, h := range s.hooks {

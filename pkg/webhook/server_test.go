@@ -26,7 +26,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A server runs in a manager, on every replica.
+// These assignments check that a Server can run in a manager of controller-runtime, and that the webhook server of a
+// manager is a Registrar.
 var (
 	_ manager.Runnable               = &webhook.Server{}
 	_ manager.LeaderElectionRunnable = &webhook.Server{}

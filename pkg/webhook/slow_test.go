@@ -21,7 +21,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A trickle is a call whose body arrives a few bytes at a time, and its answer.
+// A trickle is a call whose body arrives a few bytes at a time. answer receives the answer.
 type trickle struct{ answer chan answer }
 
 // trickle begins a call with the first bytes of the body. The rest arrives at perSecond bytes per second, until there
@@ -66,8 +66,8 @@ func (e *endpoint) trickle(t *testing.T, hook *webhook.Hook, body []byte, first,
 	return trickle{got}
 }
 
-// TestSlowBodiesMakeRoom checks that slow bodies are evicted when there is no room for a call, and
-// only then.
+// TestSlowBodiesMakeRoom sends slow bodies until MaxInFlight is reached. A further call must evict the oldest slow
+// body. Without a further call, no body may be evicted.
 func TestSlowBodiesMakeRoom(t *testing.T) {
 	inBoth(t, func(t *testing.T, h2 bool) {
 		hook := mutating(admit)
@@ -108,8 +108,8 @@ func TestSlowBodiesMakeRoom(t *testing.T) {
 	})
 }
 
-// TestMaxInFlightHoldsWithSlowBodies evicts a slow body and checks that only one call takes its
-// place.
+// TestMaxInFlightHoldsWithSlowBodies evicts a slow body with MaxInFlight 1. Only one further call may then be in
+// flight.
 func TestMaxInFlightHoldsWithSlowBodies(t *testing.T) {
 	inBoth(t, func(t *testing.T, h2 bool) {
 		d := newBlockingHandler()
@@ -134,7 +134,8 @@ func TestMaxInFlightHoldsWithSlowBodies(t *testing.T) {
 	})
 }
 
-// TestALargeBodyIsNotSlow sends a large body at the speed of an ordinary network.
+// TestALargeBodyIsNotSlow sends a body of 1 MiB at 100 KiB per second, while other calls need its slot. The body must
+// not be evicted.
 func TestALargeBodyIsNotSlow(t *testing.T) {
 	inBoth(t, func(t *testing.T, h2 bool) {
 		hook := mutating(admit)
@@ -152,7 +153,8 @@ func TestALargeBodyIsNotSlow(t *testing.T) {
 	})
 }
 
-// TestSlowBodiesReleaseTheirBytes evicts slow bodies when MaxInFlightBytes is reached.
+// TestSlowBodiesReleaseTheirBytes sends slow bodies until MaxInFlightBytes is reached. Once they are slow, they must be
+// evicted for another body. In the end, no memory may be counted.
 func TestSlowBodiesReleaseTheirBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := mutating(admit)
@@ -174,8 +176,8 @@ func TestSlowBodiesReleaseTheirBytes(t *testing.T) {
 	})
 }
 
-// TestSmallSlowBodiesStay checks that slow bodies are not evicted if the new body would not fit
-// even then.
+// TestSmallSlowBodiesStay sends a large body while slow bodies hold little memory. Evicting them would not make enough
+// room, so none may be evicted.
 func TestSmallSlowBodiesStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newBlockingHandler()
@@ -205,8 +207,8 @@ func TestSmallSlowBodiesStay(t *testing.T) {
 	})
 }
 
-// TestSlowBodiesMakeRoomForConnections evicts slow bodies of calls, and bodies whose slow rest is
-// read after the answer. The connection of the API server stays.
+// TestSlowBodiesMakeRoomForConnections fills MaxConnections with slow bodies, some of which are read after the answer.
+// New connections must get room within two seconds, and an idle connection that had calls must stay open.
 func TestSlowBodiesMakeRoomForConnections(t *testing.T) {
 	for _, inFlight := range []int{5, 100} {
 		row(t, fmt.Sprintf("%d calls at once", inFlight), func(t *testing.T) {
@@ -249,7 +251,8 @@ func TestSlowBodiesMakeRoomForConnections(t *testing.T) {
 	}
 }
 
-// TestAnswerToASlowBodyClosesTheConnection checks that the answer closes its connection soon.
+// TestAnswerToASlowBodyClosesTheConnection evicts a slow body. The call must be answered at once, and the server must
+// close the connection a second later.
 func TestAnswerToASlowBodyClosesTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := mutating(func(context.Context, *webhook.Request[corev1.Pod]) error { return errors.New("no") })

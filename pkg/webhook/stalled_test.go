@@ -21,8 +21,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// stall opens an HTTP/2 connection that never accepts answers, and sends a request every few seconds. If
-// callFirst, it makes a call first.
+// stall opens an HTTP/2 connection whose client never accepts answers, and sends a probe request after each pause. If
+// callFirst is true, it makes a call before.
 func (e *endpoint) stall(t *testing.T, hook *webhook.Hook, pause time.Duration, callFirst bool) {
 	t.Helper()
 	conn, err := e.dial(t.Context(), "", "")
@@ -85,8 +85,9 @@ func (e *endpoint) stall(t *testing.T, hook *webhook.Hook, pause time.Duration, 
 	}()
 }
 
-// TestStalledConnectionsMakeRoom evicts connections whose clients do not read answers. Some of
-// the clients have made a call before.
+// TestStalledConnectionsMakeRoom fills MaxConnections with connections whose clients do not read answers. A call on a
+// new connection must succeed at once, because the server evicts one of these connections, even if it had a call
+// before.
 func TestStalledConnectionsMakeRoom(t *testing.T) {
 	for name, callFirst := range map[string]bool{"without a call": false, "with a call": true} {
 		row(t, name, func(t *testing.T) {
@@ -112,7 +113,7 @@ func TestStalledConnectionsMakeRoom(t *testing.T) {
 // patience is how long a connection without a call may stay idle: newConnIdle of package server.
 const patience = time.Second
 
-// callAnew makes a call over a new connection. It fails the test if that takes longer than most.
+// callAnew makes a call over a new connection. It fails the test if the call takes longer than most or is not admitted.
 func (e *endpoint) callAnew(t *testing.T, hook *webhook.Hook, most time.Duration) {
 	t.Helper()
 	start, client := time.Now(), e.another()
@@ -123,7 +124,8 @@ func (e *endpoint) callAnew(t *testing.T, hook *webhook.Hook, most time.Duration
 	}
 }
 
-// TestProbesDoNotProtectAConnection keeps sending requests that are not calls over the connections.
+// TestProbesDoNotProtectAConnection fills MaxConnections with connections that keep sending probe requests. A call on a
+// new connection must succeed at once, because the server evicts one of them.
 func TestProbesDoNotProtectAConnection(t *testing.T) {
 	for _, pause := range []time.Duration{10 * time.Millisecond, 400 * time.Millisecond, 900 * time.Millisecond} {
 		row(t, pause.String(), func(t *testing.T) {
@@ -153,9 +155,9 @@ func TestProbesDoNotProtectAConnection(t *testing.T) {
 	}
 }
 
-// TestAnUnreadRestKeepsItsConnection turns a call away before its body was read. The next call on the
-// connection waits for the rest of that body. The connection is not evicted before the next call can have
-// arrived.
+// TestAnUnreadRestKeepsItsConnection rejects a call before its body was read, so that the next call on the connection
+// must wait for the rest of that body. The server must wait 10 s for that rest before it evicts the connection,
+// although another connection needs room.
 func TestAnUnreadRestKeepsItsConnection(t *testing.T) {
 	for name, comes := range map[string]bool{"comes": true, "does not come": false} {
 		row(t, name, func(t *testing.T) {

@@ -22,8 +22,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// TestAStopThatCutsCallsOff checks that idle connections still get a close notice, including those
-// that become idle during the drain, and that the stop takes no longer than DrainTimeout.
+// TestAStopThatCutsCallsOff stops a server while calls run longer than DrainTimeout. An idle connection must still get
+// a close notice. The stop must take ShutdownDelay and DrainTimeout, and Start must return how many calls were cut off.
 func TestAStopThatCutsCallsOff(t *testing.T) {
 	for _, drain := range []time.Duration{time.Second, 5 * time.Second, 20 * time.Second} {
 		row(t, drain.String(), func(t *testing.T) {
@@ -110,8 +110,8 @@ func TestTheListenerClosesBeforeTheEnd(t *testing.T) {
 	})
 }
 
-// TestACallOverHTTP2OnItsWayWhenItsConnectionEnds checks that the client repeats the call: GOAWAY
-// reports that the server did not process it.
+// TestACallOverHTTP2OnItsWayWhenItsConnectionEnds sends a call while the server closes the connection with GOAWAY. Go's
+// client must repeat the call over a new connection, because GOAWAY reports that the server did not process it.
 func TestACallOverHTTP2OnItsWayWhenItsConnectionEnds(t *testing.T) {
 	for _, arrives := range []bool{true, false} {
 		row(t, fmt.Sprintf("it arrives: %t", arrives), func(t *testing.T) {
@@ -192,8 +192,8 @@ func TestACallThatCameBeforeGOAWAY(t *testing.T) {
 	})
 }
 
-// TestAnUnusedConnectionIsNotSlow keeps a connection unused. The time for its headers begins with
-// its first byte.
+// TestAnUnusedConnectionIsNotSlow sends the first byte of a request a minute after it opened the connection. The time
+// limit for the headers must begin with that byte.
 func TestAnUnusedConnectionIsNotSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := serveInMemory(t, webhook.Options{}, mutating(label))

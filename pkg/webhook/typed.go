@@ -128,7 +128,7 @@ func (o *typedObject[T]) accept(x *exchange, wire *review.Request) (*review.Deci
 	return nil, nil
 }
 
-// decodeFailure returns the failure of an object that is not a T, or nil.
+// decodeFailure returns the failure of the call if the object could not be decoded as a T, or nil.
 func (o *typedObject[T]) decodeFailure() error {
 	if o.missing {
 		return o.view.missing("object")

@@ -102,7 +102,8 @@ func receive(t *testing.T, from *bufio.Reader, code int, last bool) {
 	}
 }
 
-// TestRejectedBodyWithoutLength checks that the connection of a rejected body of unknown length is closed.
+// TestRejectedBodyWithoutLength rejects a call whose body is chunked and never ends. The server must close the
+// connection within a minute.
 func TestRejectedBodyWithoutLength(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newBlockingHandler()
@@ -123,7 +124,8 @@ func TestRejectedBodyWithoutLength(t *testing.T) {
 	})
 }
 
-// TestASingleCallMayUseTheWholeBodyLimit checks a hook whose body limit equals MaxInFlightBytes.
+// TestASingleCallMayUseTheWholeBodyLimit calls a hook whose body limit equals MaxInFlightBytes, with a body of exactly
+// that size. The call must succeed.
 func TestASingleCallMayUseTheWholeBodyLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := mutating(admit)
@@ -136,8 +138,8 @@ func TestASingleCallMayUseTheWholeBodyLimit(t *testing.T) {
 	})
 }
 
-// TestClientsCannotFloodTheLog repeats the same invalid call, which is logged once. The failure of
-// a handler is logged each time.
+// TestClientsCannotFloodTheLog repeats calls that fail. A failure that any client can provoke must be logged once as an
+// error, and the failure of a handler each time. A call that the client breaks off must not be logged as an error.
 func TestClientsCannotFloodTheLog(t *testing.T) {
 	for _, in := range []struct {
 		reason string

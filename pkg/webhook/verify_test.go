@@ -34,9 +34,9 @@ const (
 	fails  verdict = "fails"
 )
 
-// TestTheAPIServerAcceptsEveryAnswer calls hooks with random handlers. Every answer must be a
-// review that passes the API server's VerifyAdmissionResponse, in both versions, or a Status with
-// an HTTP error, as the returned error requires.
+// TestTheAPIServerAcceptsEveryAnswer calls hooks with random handlers, in both versions of the review. If the handler
+// decides, the answer must be a review that passes the API server's VerifyAdmissionResponse. If the handler fails, it
+// must be an HTTP error with a Status.
 func TestTheAPIServerAcceptsEveryAnswer(t *testing.T) {
 	const n = 2_000
 	count := map[verdict]int{}
@@ -102,7 +102,7 @@ func check(t *testing.T, c call, a answer, isMutating bool, want verdict, after 
 	}
 }
 
-// A generator builds random handlers.
+// A generator builds random Pods, changes of them, and errors for handlers.
 type generator struct{ *rand.Rand }
 
 func (g generator) text() string {
@@ -112,8 +112,7 @@ func (g generator) text() string {
 // valid returns a text in valid UTF-8, which JSON does not change.
 func (g generator) valid() string { return strings.ToValidUTF8(g.text(), "\uFFFD") }
 
-// result returns an error for a handler, and the answer to expect. It may also panic, which is a failure to
-// decide.
+// result returns an error for a handler and the verdict to expect. It may also panic, so that the call fails.
 func (g generator) result() (verdict, error) {
 	switch g.IntN(10) {
 	case 0:
@@ -127,7 +126,7 @@ func (g generator) result() (verdict, error) {
 	return tree.verdict(), tree.err
 }
 
-// nilPanicking is an error that panics if it is nil.
+// nilPanicking is an error type whose method Error panics on a nil pointer.
 type nilPanicking struct{ text string }
 
 func (c *nilPanicking) Error() string { return c.text }
@@ -148,8 +147,8 @@ const (
 	serverLeaf // any other API error
 )
 
-// verdict returns the expected answer. If any leaf is a denial, or all are field errors, the tree
-// denies. Otherwise it denies if the code of its first API error is 4xx.
+// verdict returns the expected verdict: denies if any leaf is a denial, if all leaves are field errors, or if the first
+// API error has a code of 400–499. Otherwise it returns fails.
 func (e errorTree) verdict() verdict {
 	allFields := true
 	for _, l := range e.leaves {
@@ -190,7 +189,7 @@ func (g generator) tree(depth int) errorTree {
 	return errorTree{wrapped{first.err}, first.leaves}
 }
 
-// wrapped is an error type of a user.
+// wrapped is an error type that wraps another error, as users define them.
 type wrapped struct{ cause error }
 
 func (w wrapped) Error() string { return "wrapped" }
@@ -240,7 +239,7 @@ func (g generator) object() string {
 		[]string{"", `"labels":null,`, `"labels":{"a":"1","b/c":"2"},`}[g.IntN(3)], strings.Join(containers, ","), []string{"", `,"hostNetwork":true,"future":[1]`}[g.IntN(2)])
 }
 
-// change makes up to four changes.
+// change makes up to four random changes to the Pod.
 func (g generator) change(pod *corev1.Pod) {
 	for range g.IntN(5) {
 		cs := pod.Spec.Containers

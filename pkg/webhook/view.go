@@ -20,7 +20,7 @@ type view struct {
 // isPart reports whether the view is less than the whole object.
 func (v *view) isPart() bool { return v != nil && len(v.path) > 0 }
 
-// pointer returns the place of the part in the object.
+// pointer returns the JSON Pointer from the object to the part. It is empty for the whole object.
 func (v *view) pointer() (p patch.Pointer) {
 	if v == nil {
 		return ""
