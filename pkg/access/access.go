@@ -93,8 +93,8 @@ func New(o Options) (*Authorizer, error) {
 
 // May answers whether a user may do something with a resource. For the user who sent a request, pass req.UserInfo. The
 // error has no API status, so a hook that returns it fails instead of denying the request. If ctx ends before the
-// answer is known, the error wraps ctx.Err(). With [Options.Namespace], May returns an error if what is in another
-// namespace.
+// answer is known, the error wraps ctx.Err(). With [Options.Namespace], May returns an error if the resource is in
+// another namespace.
 func (a *Authorizer) May(ctx context.Context, user authenticationv1.UserInfo, what authorizationv1.ResourceAttributes) (Answer, error) {
 	if local := a.options.Namespace; local != "" && what.Namespace != local {
 		return Answer{}, fmt.Errorf("access: the authorizer answers only for namespace %s, not for %q", local, what.Namespace)

@@ -158,7 +158,8 @@ func (c cacheOf) WaitForCacheSync(ctx context.Context) bool {
 
 func noRequest(context.Context) error { return nil }
 
-// The program is ready only when all caches have synced and all conditions are true.
+// The program is ready only when all caches have synced and all conditions are true. Otherwise the error of Ready names
+// what is missing.
 func TestReadyNamesWhatIsMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		deps := NewDeps(&rest.Config{}, logr.Discard())

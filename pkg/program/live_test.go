@@ -183,7 +183,8 @@ func startProgram(t *testing.T, p Program, args ...string) *logBuffer {
 	return logs
 }
 
-// A cache of controller-runtime syncs with the declared permissions, and the program is ready only then.
+// A controller-runtime cache must sync with only the permissions that the hooks declare. Once the program is ready, the
+// hooks must be able to read from the cache.
 func TestCacheOfControllerRuntime(t *testing.T) {
 	server := apiservertest.Start(t, nil)
 	admin, err := kubernetes.NewForConfig(server.Config)
