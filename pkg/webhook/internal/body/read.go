@@ -9,7 +9,7 @@ import "io"
 // buffer may be larger.
 const maxFirstBytes = 4 << 10
 
-// Read reads from to its end, or until it has read more than limit bytes. length is the Content-Length, or -1. Read
+// Read reads a body to its end, or until it has read more than limit bytes. length is the Content-Length, or -1. Read
 // uses the memory of buf if it can. It calls reserve before it uses any memory, including buf. After the first 4 KiB,
 // it never uses more than four times the bytes that have arrived, except for buf. It uses buf if buf is at most 4 KiB
 // large, or at most four times the Content-Length.

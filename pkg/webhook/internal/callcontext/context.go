@@ -110,8 +110,8 @@ func (c *Context) Value(key any) any {
 
 func (c *Context) String() string { return "context of webhook " + c.log.Name }
 
-// AfterFunc is called by package context. Without it, each context derived from this one would need a
-// goroutine.
+// AfterFunc calls f in a goroutine of its own once the context has ended. Package context uses this method: without it,
+// each context derived from this one would need a goroutine.
 func (c *Context) AfterFunc(f func()) (stop func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -171,7 +171,7 @@ const (
 	numReasons
 )
 
-// Check returns nil if the call may pass.
+// Check returns nil if the call may pass. Otherwise it returns the Refusal for Refuse.
 func (a *Authenticator) Check(r *http.Request) *Refusal {
 	if a == nil {
 		return nil

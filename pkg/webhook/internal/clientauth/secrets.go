@@ -18,7 +18,8 @@ import (
 // secrets are digests of tokens, or of user names with passwords.
 type secrets [][sha256.Size]byte
 
-// contains compares a credential with all secrets in constant time.
+// contains reports whether a credential is one of the secrets. It compares the credential with all of them, in constant
+// time.
 func (s secrets) contains(credential string) bool {
 	if len(credential) > credentials.MaxBytes {
 		return false

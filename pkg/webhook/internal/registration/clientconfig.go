@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateClientConfig checks the address in a registration. It may be empty, since Configurations
-// can add it. Configurations also checks the caBundle, which a server does not need.
+// validateClientConfig checks the address in a registration. The address may be empty, since Configurations can add it.
+// Configurations also checks the caBundle, which a server does not need.
 func (r *Registration) validateClientConfig(at *field.Path) field.ErrorList {
 	c := r.ClientConfig
 	var errs field.ErrorList
@@ -94,7 +94,7 @@ func ValidateNamespace(at *field.Path, namespace string) field.ErrorList {
 	return errs
 }
 
-// ValidateURL follows the API server's ValidateWebhookURL.
+// ValidateURL checks the URL of a webhook as the API server does (ValidateWebhookURL).
 func ValidateURL(at *field.Path, raw string) field.ErrorList {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -114,7 +114,7 @@ func ValidateURL(at *field.Path, raw string) field.ErrorList {
 	return errs
 }
 
-// ValidateServicePath follows the API server's ValidateWebhookService.
+// ValidateServicePath checks the path of a Service as the API server does (ValidateWebhookService).
 func ValidateServicePath(at *field.Path, p string) field.ErrorList {
 	if p == "/" {
 		return nil

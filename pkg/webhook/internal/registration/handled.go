@@ -59,7 +59,7 @@ func (h Handled) Takes(kind metav1.GroupVersionKind) bool {
 	return slices.ContainsFunc(h.Kinds, func(k metav1.GroupVersionKind) bool { return matchKind(k, kind) })
 }
 
-// SharedKind returns a kind that two handlers take.
+// SharedKind returns a kind that both handlers take, or false if there is none.
 func (h Handled) SharedKind(other Handled) (shared metav1.GroupVersionKind, ok bool) {
 	for _, a := range h.Kinds {
 		for _, b := range other.Kinds {

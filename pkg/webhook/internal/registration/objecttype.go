@@ -25,8 +25,8 @@ func CheckType[T any](webhook string) error {
 	return errors.Join(w.faults...)
 }
 
-// CheckKindKnown returns an error for a T that looks like an API type but is not a runtime.Object.
-// It would get objects of every kind, like a projection.
+// CheckKindKnown returns an error for a T that looks like an API type but is not a runtime.Object. The handler for such
+// a type would get objects of every kind, as for a projection.
 func CheckKindKnown[T any](webhook string) error {
 	t := reflect.TypeFor[T]()
 	if _, isObject := any(new(T)).(runtime.Object); isObject || !embeds[metav1.TypeMeta](t) || !embeds[metav1.ObjectMeta](t) {

@@ -87,7 +87,7 @@ func (r *Registration) DeclaresSideEffects() bool {
 	return *r.SideEffects == admissionregistrationv1.SideEffectClassNoneOnDryRun
 }
 
-// Timeout returns timeoutSeconds.
+// Timeout returns timeoutSeconds as a duration.
 func (r *Registration) Timeout() time.Duration {
 	return time.Duration(*r.TimeoutSeconds) * time.Second
 }

@@ -78,7 +78,7 @@ func (p *Panic) Error() string { return fmt.Sprintf("%s panicked: %v", p.What, p
 // NewPanic returns the error for a recovered value. Call it in the deferred function that recovered.
 func NewPanic(what string, value any) *Panic { return &Panic{what, value, string(debug.Stack())} }
 
-// Recover turns a panic into an error. Defer it.
+// Recover recovers a panic and stores it in *err. Defer it.
 func Recover(what string, err *error) {
 	if p := recover(); p != nil {
 		*err = NewPanic(what, p)

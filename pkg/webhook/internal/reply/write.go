@@ -47,7 +47,7 @@ func Encode(status metav1.Status) []byte {
 	return append(body, '\n')
 }
 
-// WriteTo sends an API status on a hijacked connection and closes it.
+// WriteTo sends an API status on a hijacked connection and closes the connection.
 func WriteTo(conn net.Conn, status metav1.Status) {
 	defer func() { _ = conn.Close() }()
 	body := Encode(status)

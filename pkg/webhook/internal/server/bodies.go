@@ -96,7 +96,7 @@ func (b *bodies) evict(bytes int64) (evicted, freed int64) {
 	return int64(len(slow)), freed
 }
 
-// slow returns the bodies for evict to evict: the oldest slow bodies that together hold at least this many bytes. It
+// slow returns the bodies that evict must evict: the oldest slow bodies that together hold at least this many bytes. It
 // returns none if all slow bodies together hold less. b.mu must be locked.
 func (b *bodies) slow(now time.Time, bytes int64) []*Reading {
 	var slow []*Reading

@@ -45,7 +45,8 @@ func (all *Connections) Count() int {
 // Notices returns how many close notices were sent.
 func (all *Connections) Notices() int64 { return all.notices.Load() }
 
-// Listen returns a listener that adds the connections of l to all. While all is full, Accept waits.
+// Listen wraps l. The returned listener counts each connection that it accepts. At the limit, its method Accept waits
+// until there is room.
 func (all *Connections) Listen(l net.Listener) net.Listener {
 	return &trackingListener{Listener: l, all: all, closed: make(chan struct{})}
 }

@@ -87,8 +87,8 @@ func (p *Place) LeaveConnection() {
 	p.Drop()
 }
 
-// Drop releases the slot and the memory of the call once it has been called for Enter and for each Share. Leave calls
-// it for Enter.
+// Drop releases the slot and the memory of the call once Drop was called for Enter and for each Share. Leave calls Drop
+// for Enter.
 func (p *Place) Drop() {
 	if p.gate == nil || p.holders.Add(-1) != 0 {
 		return
