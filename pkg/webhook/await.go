@@ -18,10 +18,10 @@ var (
 
 // await calls the handler and waits until it returns, panics or misses its deadline.
 //
-// Over HTTP/1.1, which the API server uses, the handler runs in the goroutine of the connection. For a small
-// object, another goroutine would about double the cost of the call. If the handler misses its deadline, a timer
-// hijacks the connection and answers. HTTP/2 does not allow that, so there the handler gets a goroutine of its
-// own, which can be left behind.
+// Over HTTP/1.1, which the API server uses, the handler runs in the goroutine of the connection. For a small object,
+// another goroutine would about double the cost of the call. If the handler misses its deadline, a timer hijacks the
+// connection and answers. HTTP/2 does not allow that, so there the handler gets a goroutine of its own, which can keep
+// running after the answer.
 func (x *exchange) await(c call, w http.ResponseWriter, r *http.Request) outcome {
 	deadline, _ := x.ctx.Deadline()
 	left := time.Until(deadline)
@@ -65,7 +65,8 @@ func (x *exchange) answerOverrun(w http.ResponseWriter) {
 	}
 }
 
-// awaitGoroutine calls the handler in a goroutine of its own.
+// awaitGoroutine calls the handler in a goroutine of its own, and waits until the handler has ended or its deadline has
+// passed.
 func (x *exchange) awaitGoroutine(c call, left time.Duration) outcome {
 	done := x.ctx.Done()
 	x.place.Share()
@@ -105,7 +106,7 @@ func (x *exchange) run(c call, w http.ResponseWriter) {
 	}
 }
 
-// answerGoexit answers from a goroutine that is about to end.
+// answerGoexit answers for a handler that ended its goroutine. It runs in that goroutine, in a deferred function.
 func (x *exchange) answerGoexit(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {

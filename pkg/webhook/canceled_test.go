@@ -98,7 +98,7 @@ func TestTheClientHangsUp(t *testing.T) {
 				synctest.Wait()
 				got := r.one(t)
 				if h2 && in.want == webhook.Panicked {
-					return // the handler may be left behind before it panics
+					return // the call may be answered before the handler panics
 				}
 				if got.Outcome != in.want || got.Err == nil {
 					t.Errorf("got %+v", got)

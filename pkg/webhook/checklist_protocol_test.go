@@ -72,7 +72,8 @@ var failures = map[string]func(context.Context, *webhook.Request[corev1.Pod]) er
 	"late": func(ctx context.Context, _ *webhook.Request[corev1.Pod]) error { <-ctx.Done(); return ctx.Err() },
 }
 
-// forEach calls a mutating and a validating hook with each handler, in both versions of the review.
+// forEach calls a mutating and a validating hook with each handler, in both versions of the review, and passes each
+// answer to check.
 func forEach(t *testing.T, handlers map[string]func(context.Context, *webhook.Request[corev1.Pod]) error,
 	check func(t *testing.T, a answer, c call, isMutating bool)) {
 	t.Helper()

@@ -81,7 +81,8 @@ func certificatesOfOneConnection(t *testing.T, protocol string) {
 func TestClientCertificatesFollowTheCAFile(t *testing.T) {
 	for _, in := range []struct {
 		reason string
-		// issue returns a certificate that is valid from second first to second last, and the CA file.
+		// issue returns a certificate and the content of the CA file. The server must accept the certificate from the
+		// second first to the second last of the test.
 		issue       func(t *testing.T, until func(seconds int) x509.Certificate) (cert *tls.Certificate, cas string)
 		first, last int // seconds
 	}{

@@ -173,7 +173,7 @@ func TestOneKindOfCredentialsIsEnough(t *testing.T) {
 }
 
 // An unauthenticated client must get 401 at every path, so that it does not learn which paths exist. The server must
-// answer it before it reads the body. Probes need no credentials.
+// send this answer before it reads the body. Probes need no credentials.
 func TestUnauthenticatedClients(t *testing.T) {
 	hook := mutating(label)
 	e := serve(t, webhook.Options{ClientAuth: &webhook.ClientAuth{TokenFile: file(t, "secret-0123456789")}}, hook)

@@ -131,7 +131,7 @@ func TestAllConnectionsAreBusy(t *testing.T) {
 	})
 }
 
-// another returns a client with its own connections, over HTTP/1.1.
+// another returns a copy of the endpoint whose client has its own connections, over HTTP/1.1.
 func (e *endpoint) another() *endpoint {
 	c := *e
 	c.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: e.roots()}, DialContext: e.dial}}

@@ -149,8 +149,8 @@ func (c *lateConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestACallOnItsWayWhenItsConnectionIsClosed sends a call over a connection that the server closes
-// as idle. The client must get an error after which it repeats the call.
+// TestACallOnItsWayWhenItsConnectionIsClosed sends a call over a connection that the server closes as idle. The client
+// must get an answer after which the API server repeats the call.
 func TestACallOnItsWayWhenItsConnectionIsClosed(t *testing.T) {
 	for _, arrives := range []bool{true, false} {
 		for _, in := range []struct {

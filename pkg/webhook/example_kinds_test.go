@@ -38,8 +38,8 @@ func ExampleValidatingKinds() {
 	// denied with 403 Forbidden: a Pod needs the label owner
 }
 
-// This hook has one handler for Pods and for the Pod templates of all workloads. A Deployment that uses the host
-// network is denied when it is created, not later, when its Pods are.
+// This hook has one handler for Pods and for the Pod templates of all workloads. It already denies a Deployment that
+// uses the host network, and not only its Pods.
 func ExampleValidatingPodTemplates() {
 	hook := webhook.ValidatingPodTemplates(admissionregistrationv1.ValidatingWebhook{Name: "network.example.com"},
 		func(_ context.Context, req *webhook.Request[corev1.PodTemplateSpec]) error {

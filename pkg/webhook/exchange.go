@@ -20,8 +20,8 @@ import (
 //
 // A handler may keep everything it gets: the context, the Request, the object. So all of these are in the exchange,
 // which is never reused. Calls reuse only their buffers. These hold the documents of a Request until the handler
-// returns. The documents are removed from the Request before their memory is reused. If the handler is left behind,
-// that memory is not reused.
+// returns. The documents are removed from the Request before their memory is reused. If the handler is still running
+// after the answer, that memory is not reused.
 //
 // Channels and timers are not reused either: a test with a fake clock (testing/synctest) must not share them
 // with other tests.
@@ -85,7 +85,7 @@ func (r *handlerRun) currentState() answerState {
 	return r.state
 }
 
-// leftBehind reports whether the call was answered without its handler, which still runs.
+// leftBehind reports whether the call was answered at its deadline, while the handler was still running.
 func (x *exchange) leftBehind() bool {
 	f := x.handler.currentState()
 	return f == abandoned || f == hijacked

@@ -177,7 +177,7 @@ func (l *late) Read(p []byte) (int, error) {
 }
 
 // TestServiceOfARegistrationIsCompleted leaves the name or the namespace out of the service in a registration.
-// Configurations must add what is missing from its options.
+// Configurations must take the missing part from its options.
 func TestServiceOfARegistrationIsCompleted(t *testing.T) {
 	for _, in := range []struct{ reason, namespace, name, want string }{
 		{"nothing of its own", "", "", "shop/hooks"},

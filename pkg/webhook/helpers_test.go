@@ -31,7 +31,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// row runs a subtest for one row of a table. The subtest has the name reason, which must not be empty.
+// row runs a subtest for one row of a table. The name of the subtest is reason, which must not be empty.
 func row(t *testing.T, reason string, test func(t *testing.T)) {
 	t.Helper()
 	if reason == "" {

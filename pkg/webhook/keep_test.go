@@ -64,8 +64,8 @@ type keptValue struct {
 	now              func() string
 }
 
-// keep calls now and records the text, so that done can compare it with a later text. now must return the current text
-// of a value.
+// keep records the current text of a value, so that done can compare it with a later text. The function now returns the
+// current text.
 func (k *keeper) keep(what, mark string, now func() string) {
 	then := now()
 	k.check(what, mark, then)

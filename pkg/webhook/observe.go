@@ -34,7 +34,7 @@ const (
 	TimedOut Outcome = "timed_out" // the handler or the body was too late, or the client left after half the time
 	Shed     Outcome = "shed"      // the server had no room for the call, or was stopping
 	Refused  Outcome = "refused"   // the call had no valid credentials
-	Canceled Outcome = "canceled"  // the client went away early: it restarts, or a user gives up
+	Canceled Outcome = "canceled"  // the client went away early: the API server restarts, or a user gives up
 )
 
 // An Observation describes a call that has ended. Fields that could not be read from the request are

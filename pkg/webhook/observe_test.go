@@ -139,7 +139,7 @@ func TestOutcomes(t *testing.T) {
 					if (a.code == http.StatusOK) != (in.err == "") {
 						t.Errorf("answered %d", a.code)
 					}
-					<-time.After(2 * time.Hour) // until the handlers that were left behind return
+					<-time.After(2 * time.Hour) // until the handlers that missed their deadline return
 					if r.one(t).Outcome != in.want {
 						t.Error("the outcome changed")
 					}

@@ -48,7 +48,7 @@ func (x *exchange) enter(h *host) error {
 	return nil
 }
 
-// leave releases the slot and the memory of the call after its answer. If the handler was left behind, they are
+// leave releases the slot and the memory of the call after its answer. If the handler is still running then, they are
 // released when it returns.
 func (x *exchange) leave() {
 	if x.handler.currentState() == hijacked {

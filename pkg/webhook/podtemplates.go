@@ -19,8 +19,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/internal/registration"
 )
 
-// A Workload is a custom kind whose objects have one Pod template. A kind with lists or several templates, such as a
-// JobSet, needs a hook of its own.
+// A Workload is a custom kind whose objects have one Pod template. A kind with several templates, or with templates in
+// a list, such as a JobSet, needs a hook of its own.
 type Workload struct {
 	// Kind is the kind of the objects, with group and version. It is required.
 	Kind metav1.GroupVersionKind

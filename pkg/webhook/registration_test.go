@@ -38,8 +38,8 @@ const (
 	aName      = `name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')`
 )
 
-// refusedRegistrations are registrations that the API server would refuse, with every error. The
-// path of each error begins with mutating[pods.example.com].
+// refusedRegistrations are registrations that the API server would refuse, with their errors. The path of each error
+// begins with mutating[pods.example.com].
 var refusedRegistrations = []struct {
 	reason string
 	change func(*registration)

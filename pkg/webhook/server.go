@@ -100,10 +100,9 @@ func (s *Server) Load() Load {
 	return l
 }
 
-// Start serves until ctx is done and then stops as [Options.ShutdownDelay] and
-// [Options.DrainTimeout] say. It returns nil unless calls were cut off. It does not cancel the
-// contexts of calls in flight. It returns every error at once if a registration is invalid, two
-// hooks share a path, or the server cannot listen.
+// Start serves until ctx is done and then stops as [Options.ShutdownDelay] and [Options.DrainTimeout] say. It returns
+// nil unless calls were cut off or the listener failed. It does not cancel the contexts of calls in flight. It returns
+// every error at once if a registration is invalid, two hooks share a path, or the server cannot listen.
 func (s *Server) Start(ctx context.Context) error {
 	if s.started.Swap(true) {
 		return errors.New("the webhook server was already started")
@@ -251,8 +250,8 @@ func (s *Server) handler(host *host) http.Handler {
 	})
 }
 
-// hostedBy returns a copy of the hook for a server, with the server's host and observers. See hidesFromServer for the
-// exception.
+// hostedBy returns a copy of the hook for a server, with the server's host and observers. If the hook has an observer
+// for which hidesFromServer is true, it gets no observers of the server.
 func (h *Hook) hostedBy(host *host, observers []Observer) *Hook {
 	c := *h
 	c.host = host

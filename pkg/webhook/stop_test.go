@@ -23,7 +23,8 @@ import (
 )
 
 // TestAStopThatCutsCallsOff stops a server while calls run longer than DrainTimeout. An idle connection must still get
-// a close notice. The stop must take ShutdownDelay and DrainTimeout, and Start must return how many calls were cut off.
+// a close notice. The stop must take ShutdownDelay and DrainTimeout, and the error of Start must say how many calls
+// were cut off.
 func TestAStopThatCutsCallsOff(t *testing.T) {
 	for _, drain := range []time.Duration{time.Second, 5 * time.Second, 20 * time.Second} {
 		row(t, drain.String(), func(t *testing.T) {

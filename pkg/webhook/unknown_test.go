@@ -124,7 +124,7 @@ func TestUnknownFieldsArePartOfTheType(t *testing.T) {
 	status := ask(t, deny(projection), call{object: `{"spec":{"containers":[{"name":"a"}]},"kind":"Pod"}`}).denied(t, call{}, false)
 	want(t, status.Message, `Pod "" is invalid: kind: Forbidden: the webhook does not know this field`)
 	ask(t, deny(projection), call{object: `{"spec":{"containers":[{"name":"a"}]}}`}).allowed(t, call{}, false)
-	// A kind that the hook does not accept, and an object that does not decode, are reported first.
+	// A wrong kind, or an object that does not decode, must be reported instead of the unknown fields.
 	want(t, ask(t, deny(validating(admit)), call{object: newFields(1), kind: "/v1/Node"}).failed(t).Message, "the hook handles kind Pod (v1), not kind Node (v1)")
 	want(t, ask(t, deny(validating(admit)), call{object: `{"new":1,"spec":1}`}).failed(t).Message, "cannot decode object as v1.Pod: spec: want object, got number")
 	raw := webhook.MutatingRaw(anything, func(context.Context, *review.Request) (*review.Decision, patch.Patch, error) {
