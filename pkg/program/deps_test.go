@@ -236,7 +236,7 @@ func TestObjectsOfACacheAreRequestedBeforeItCountsAsSynced(t *testing.T) {
 	})
 }
 
-// A failingRunnable fails at once.
+// A failingRunnable is a Runnable whose Start returns the error at once.
 type failingRunnable struct{ error }
 
 func (f failingRunnable) Start(context.Context) error { return f.error }

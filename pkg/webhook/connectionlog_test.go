@@ -44,7 +44,7 @@ func (l *logbook) with(text string) (found []string) {
 }
 
 // TestFailedHandshakes makes five TLS handshakes fail for the same reason, for several classes of errors. The observer
-// must see every failure. The log must contain one line for a class that is logged as an error, and none for another
+// must see every failure. The log must contain one line for a class that is logged as an error, and none for any other
 // class.
 func TestFailedHandshakes(t *testing.T) {
 	const times = 5

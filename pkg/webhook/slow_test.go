@@ -153,8 +153,8 @@ func TestALargeBodyIsNotSlow(t *testing.T) {
 	})
 }
 
-// TestSlowBodiesReleaseTheirBytes sends slow bodies until MaxInFlightBytes is reached. Once they are slow, they must be
-// evicted for another body. In the end, no memory may be counted.
+// TestSlowBodiesReleaseTheirBytes sends slow bodies until MaxInFlightBytes is reached. Once they count as slow, they
+// must be evicted to make room for another body. In the end, no memory may be counted.
 func TestSlowBodiesReleaseTheirBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hook := mutating(admit)

@@ -221,7 +221,7 @@ func connectionUnder(conn net.Conn) *Connection {
 
 type connectionKey struct{}
 
-// WithConnection returns the context for the requests on conn.
+// WithConnection returns a context for the requests on conn, in which ConnectionOf finds the Connection.
 func WithConnection(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, connectionUnder(conn))
 }

@@ -32,9 +32,9 @@ type Drain struct {
 // have to close a connection.
 const lastNotices = lingerTime + time.Second
 
-// Run drains the server within the timeout and returns how many calls were cut off. It closes idle
-// connections from the beginning, since a call over them would be refused. Calls in flight have the
-// whole timeout. The last close notices are sent at its end.
+// Run drains the server within the timeout and returns how many calls were cut off. It closes idle connections from the
+// beginning, since a call over them would be refused. Calls in flight have the whole timeout. The last close notices
+// are sent near the end of the timeout.
 func (d *Drain) Run(ctx context.Context) (cutOff int64, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.Timeout)
 	defer cancel()

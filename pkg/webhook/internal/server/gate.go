@@ -29,7 +29,7 @@ const (
 	stopping // new calls are refused
 )
 
-// NewGate returns a gate with limits on calls and on bytes of their bodies.
+// NewGate returns a gate that limits the calls in flight and the memory of their bodies, in bytes.
 func NewGate(maxCalls int, maxBytes int64) *Gate {
 	return &Gate{maxCalls: int64(maxCalls), maxBytes: maxBytes, answered: make(chan struct{}, 1)}
 }

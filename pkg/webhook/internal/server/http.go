@@ -33,7 +33,7 @@ type Config struct {
 	ErrorLog    *log.Logger
 }
 
-// New returns the http.Server. Its listener must come from Connections.Listen.
+// New returns an http.Server with timeouts and HTTP/2. Its listener must come from c.Connections.Listen.
 func New(c Config) *http.Server {
 	main := c.httpServer()
 	main.TLSConfig = c.TLSConfig
