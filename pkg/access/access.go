@@ -41,7 +41,8 @@ type Options struct {
 	DeniedFor time.Duration
 	// Size is the largest number of answers that are kept. Zero means 8192, negative none.
 	Size int
-	// Timeout limits one review. Zero means 10 s, negative no limit. A call waits no longer than its own context allows.
+	// Timeout limits one review. Zero means 10 s, negative no limit. A call waits no longer than its own context
+	// allows.
 	Timeout time.Duration
 	// MaxReviews is the largest number of reviews at a time. Zero means 10, negative no limit. Further reviews wait.
 	// The client may have a limit of its own: set rest.Config.QPS, whose default is 5 requests a second.

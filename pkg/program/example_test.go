@@ -18,8 +18,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// Hooks returns a hook that reads Namespaces from a cache. It creates a client and an informer, but does not call the API
-// server itself.
+// Hooks returns a hook that reads Namespaces from a cache. It creates a client and an informer, but does not call the
+// API server itself.
 func Hooks(_ context.Context, deps *program.Deps) ([]*webhook.Hook, error) {
 	clients, err := kubernetes.NewForConfig(deps.Config)
 	if err != nil {

@@ -25,8 +25,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A real API server calls a hook that reads Namespaces from a cache. The program has only the permissions that --print-rbac
-// prints.
+// A real API server calls a hook that reads Namespaces from a cache. The program has only the permissions that
+// --print-rbac prints.
 func TestHookThatReadsRunsWithItsPrintedPermissions(t *testing.T) {
 	server := apiservertest.Start(t, nil)
 	admin, err := kubernetes.NewForConfig(server.Config)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package program runs hooks as a program: flags, certificates, installation, server, metrics, logs and signals, started
-// and stopped in the right order.
+// Package program runs hooks as a program: flags, certificates, installation, server, metrics, logs and signals,
+// started and stopped in the right order.
 //
 //	func main() {
 //		program.Program{Name: "shop", Hooks: hooks.Hooks}.Main()
@@ -45,8 +45,8 @@ type Program struct {
 	// Flags adds the program's own flags. Nil adds none.
 	Flags func(flags *flag.FlagSet)
 
-	// Options changes the options of the server before it starts, for example to add an observer of package tracing. If it
-	// sets Ready, that is a further condition of readiness. Nil changes nothing.
+	// Options changes the options of the server before it starts, for example to add an observer of package tracing. If
+	// it sets Ready, that is a further condition of readiness. Nil changes nothing.
 	Options func(*webhook.Options)
 
 	// Config connects to the API server, instead of --kubeconfig, $KUBECONFIG or the cluster of the Pod.
@@ -57,9 +57,9 @@ type Program struct {
 	reload time.Duration // interval at which files are read, or zero for the default
 }
 
-// Main runs the program with the arguments and signals of the process. After SIGTERM or an interrupt it stops as package
-// webhook describes; a second signal ends it at once. It exits with 0 on success, 2 if a flag is unknown or malformed,
-// and 1 on any other error. It makes the log of client-go (klog) part of the program's log.
+// Main runs the program with the arguments and signals of the process. After SIGTERM or an interrupt it stops as
+// package webhook describes; a second signal ends it at once. It exits with 0 on success, 2 if a flag is unknown or
+// malformed, and 1 on any other error. It makes the log of client-go (klog) part of the program's log.
 func (p Program) Main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the next signal has its default effect
@@ -103,9 +103,9 @@ type options struct {
 // serves reports whether the program serves hooks, rather than printing or removing something.
 func (o *options) serves() bool { return !o.printConfiguration && !o.printRBAC && !o.uninstall }
 
-// Run runs the program with the given arguments until ctx ends, and then stops it as package webhook describes. It writes
-// logs to stderr as JSON. If one part of the program fails, Run stops the others and returns the first error. It returns
-// [flag.ErrHelp] after -h.
+// Run runs the program with the given arguments until ctx ends, and then stops it as package webhook describes. It
+// writes logs to stderr as JSON. If one part of the program fails, Run stops the others and returns the first error. It
+// returns [flag.ErrHelp] after -h.
 func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return p.run(ctx, args, stdout, stderr, func(logr.Logger) {})
 }

@@ -42,8 +42,8 @@ func newProgram() Program {
 	}}
 }
 
-// The program serves with the certificate in its files, loads changed files, serves metrics, and ends without an error when it is
-// stopped.
+// The program serves with the certificate in its files, loads changed files, serves metrics, and ends without an error
+// when it is stopped.
 func TestServesAndReadsTheCertificateAgain(t *testing.T) {
 	ca, err := devcert.NewCA()
 	if err != nil {

@@ -56,7 +56,8 @@ func (s *serving) addFlags(flags *flag.FlagSet) {
 	flags.Var(&s.maxInFlightBytes, "max-in-flight-bytes", "maximum total `size` of the requests in flight; the API server repeats the calls that are rejected")
 }
 
-// defaultShutdownDelay returns a delay only in a Pod. Elsewhere no Service sends calls, and Ctrl-C should end the program.
+// defaultShutdownDelay returns a delay only in a Pod. Elsewhere no Service sends calls, and Ctrl-C should end the
+// program.
 func defaultShutdownDelay() time.Duration {
 	if os.Getenv("KUBERNETES_SERVICE_HOST") != "" { // the kubelet sets it, as rest.InClusterConfig expects
 		return 10 * time.Second

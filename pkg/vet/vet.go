@@ -7,8 +7,8 @@
 // applies. A validator that is moved from controller-runtime and still returns plain errors admits what it should deny,
 // if its failurePolicy is Ignore.
 //
-// The analyzer works with "admitkit vet ./...", with "go vet -vettool=$(which admitkit) ./...", and with every driver of
-// golang.org/x/tools/go/analysis.
+// The analyzer works with "admitkit vet ./...", with "go vet -vettool=$(which admitkit) ./...", and with every driver
+// of golang.org/x/tools/go/analysis.
 package vet
 
 import (

@@ -21,9 +21,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/internal/registration"
 )
 
-// ConfigurationOptions configure [Configurations]: the address of the hooks and the metadata of the
-// objects. The clientConfig of a registration takes precedence over these options. [Hook.WithPath] takes precedence over
-// the path in that clientConfig.
+// ConfigurationOptions configure [Configurations]: the address of the hooks and the metadata of the objects. The
+// clientConfig of a registration takes precedence over these options. [Hook.WithPath] takes precedence over the path in
+// that clientConfig.
 type ConfigurationOptions struct {
 	// Name is the metadata.name of the configuration objects. It is required. The API server calls
 	// the mutating webhooks of several configurations in the order of these names.

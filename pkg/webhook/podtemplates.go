@@ -64,8 +64,8 @@ func kindOf(group, version, kind string) metav1.GroupVersionKind {
 // If the registration has no rules, it gets rules for CREATE of Pods and Jobs, whose templates are immutable, and for
 // CREATE and UPDATE of PodTemplates, Deployments, StatefulSets, DaemonSets, CronJobs and the custom workloads. It gets
 // none for ReplicaSets and ReplicationControllers: the Deployment controller would not recognise a ReplicaSet that
-// differs from its Deployment, and would create another one again and again. Their Pods are still changed. Rules of your
-// own may leave kinds out.
+// differs from its Deployment, and would create another one again and again. Their Pods are still changed. Rules of
+// your own may leave kinds out.
 func MutatingPodTemplates(reg admissionregistrationv1.MutatingWebhook, mutate func(context.Context, *Request[corev1.PodTemplateSpec]) error, custom ...Workload) *Hook {
 	rules := append(Rules(OnCreate("", "v1", "pods"), OnWrite("", "v1", "podtemplates"),
 		OnWrite("apps", "v1", "deployments", "statefulsets", "daemonsets"),
