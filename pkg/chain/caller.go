@@ -47,7 +47,7 @@ func (c *caller) begin(a admission.Attributes) {
 	c.recording.round = 0
 }
 
-// NextStep begins the second step of a deletion.
+// NextStep begins the second step of a Pod's deletion, in which the API server calls the webhooks again.
 func (c *caller) NextStep() { c.recording.nextStep() }
 
 // finish records a reason for each webhook that the request did not reach.

@@ -4,9 +4,9 @@
 // each patch, and the reason why a webhook was not called.
 //
 // Two engines implement one interface. [New] returns an engine that runs the API server's own admission code
-// (k8s.io/apiserver) in this process. It needs no cluster and no etcd, and opens sockets only to call webhooks at
-// URLs. [Connect] returns an engine that sends requests to a real API server. Webhooks are http.Handlers, or servers
-// at URLs in any language.
+// (k8s.io/apiserver) in this process. It needs no cluster and no etcd. [Connect] returns an engine that sends requests
+// to a real API server. A webhook is an http.Handler in this process, or a server in any language at the address in its
+// clientConfig.
 //
 // [Result.Limits] lists the differences from what a real API server would have done.
 package chain
@@ -85,5 +85,5 @@ type Result struct {
 	Limits []Limit
 }
 
-// Admitted reports whether the request was not rejected.
+// Admitted reports whether the request passed admission: Rejection is nil.
 func (r *Result) Admitted() bool { return r.Rejection == nil }

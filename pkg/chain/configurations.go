@@ -15,7 +15,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/configuration"
 )
 
-// configurations has the configurations of [Webhooks] as the API server would store them, in the order of their names.
+// configurations are the webhook configurations of [Webhooks] as the API server would store them, sorted by name.
 type configurations struct {
 	mutating   []*admissionregistrationv1.MutatingWebhookConfiguration
 	validating []*admissionregistrationv1.ValidatingWebhookConfiguration
@@ -58,7 +58,7 @@ func (w Webhooks) completed() (configurations, error) {
 	return all, nil
 }
 
-// unused returns an error for each handler without a webhook of that name.
+// unused returns an error for each handler whose name is not the name of a webhook.
 func (w Webhooks) unused() field.ErrorList {
 	names := map[string]bool{}
 	for _, c := range w.Mutating {
@@ -80,7 +80,7 @@ func (w Webhooks) unused() field.ErrorList {
 	return errs
 }
 
-// duplicates returns an error for each configuration whose name was used before.
+// duplicates returns an error for each configuration that has the name of an earlier one of its kind.
 func (c configurations) duplicates() field.ErrorList {
 	var errs field.ErrorList
 	seen := map[string]bool{}
@@ -120,7 +120,8 @@ func (e *ConfigurationError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *ConfigurationError) Unwrap() error { return e.Err }
 
-// ConfigurationErrors returns the configuration errors in an error returned by [New] or [Connect].
+// ConfigurationErrors returns the configuration errors in an error returned by [New] or [Connect]. It returns nil for
+// other errors.
 func ConfigurationErrors(err error) []*ConfigurationError {
 	var found []*ConfigurationError
 	var all utilerrors.Aggregate
@@ -136,7 +137,8 @@ func ConfigurationErrors(err error) []*ConfigurationError {
 	return found
 }
 
-// configurationErrors adds the kind and the name of a configuration to its errors.
+// configurationErrors wraps each error of a configuration in a [ConfigurationError] with the kind and the name of that
+// configuration.
 func configurationErrors(kind, name string, errs field.ErrorList) []error {
 	root := configuration.RootPath(kind, name).String() + "."
 	var all []error

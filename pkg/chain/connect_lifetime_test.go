@@ -28,7 +28,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/realserver"
 )
 
-// ifNotFound returns the error if it is a NotFound error.
+// ifNotFound returns err if it is a NotFound error, and nil otherwise.
 func ifNotFound(err error) error {
 	if err != nil && strings.Contains(err.Error(), "not found") {
 		return err
@@ -36,7 +36,8 @@ func ifNotFound(err error) error {
 	return nil
 }
 
-// testAddresses calls webhook servers at a URL and behind a service.
+// testAddresses admits a Pod through webhooks at a URL and behind a Service. Each must be called at its own host and
+// path. A call with an invalid caBundle must fail open, because its failurePolicy is Ignore.
 func testAddresses(t *testing.T, c sharedServer) {
 	rules := rulesFor("", "pods", "*")
 	var hosts sync.Map
@@ -168,7 +169,8 @@ func testExistsAlready(t *testing.T, c sharedServer) {
 	}
 }
 
-// testConcurrent admits many kinds of requests at once, some of them for the same object.
+// testConcurrent admits many kinds of requests at once, some of them for the same object. Each result must have only
+// the calls and warnings of its own request.
 func testConcurrent(t *testing.T, c sharedServer) {
 	rules := rulesFor("", "configmaps", "*")
 	label := responder(func(req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
@@ -258,8 +260,8 @@ func (c sharedServer) expectNothing(t *testing.T, id string) {
 	}
 }
 
-// testLeftBehind checks that Connect deletes the objects of an engine whose process was killed, and not those of a
-// running engine.
+// testLeftBehind checks that Connect deletes the objects of an engine whose process was killed, and keeps the objects
+// of a running engine.
 func testLeftBehind(t *testing.T, c sharedServer) {
 	w := configured("left.example.com", map[string]http.Handler{"a.left.example.com": responder(allow)}, mutatingHook("a.left.example.com", rulesFor("", "pods", "*")))
 	killed, err := Connect(c.Config, w, ConnectOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{widgets(t, "left.example.com")}, Namespaces: map[string]map[string]string{"left": nil}})

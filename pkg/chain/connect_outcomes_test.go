@@ -72,7 +72,7 @@ func testRejections(t *testing.T, c sharedServer) {
 	}
 }
 
-// failingAnswers are invalid answers with the API server's error for each.
+// failingAnswers are webhooks whose calls fail, and the error that the API server reports for each.
 var failingAnswers = []struct {
 	name    string
 	handler http.HandlerFunc
@@ -92,7 +92,7 @@ var failingAnswers = []struct {
 	{"patch is no patch", patching(`{}`).ServeHTTP, "received undecodable patch in webhook response", 200, false},
 }
 
-// withUID answers with another uid.
+// withUID returns the webhook with a wrong uid in its responses.
 func (a responder) withUID(uid string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var review admissionv1.AdmissionReview

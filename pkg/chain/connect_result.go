@@ -85,7 +85,8 @@ func connected(s *metav1.Status, code int) bool {
 	return false
 }
 
-// calls returns the observed calls, each with its round, and the number of passes.
+// calls returns the observed calls, each with its round. It also returns how often the API server ran the whole
+// admission: see [Result.Passes].
 func (a *serverAdmission) calls(observed []realserver.ObservedCall) ([]Call, int) {
 	var calls []Call
 	rounds := map[*realserver.Target]int{}
@@ -120,7 +121,7 @@ func (a *serverAdmission) calls(observed []realserver.ObservedCall) ([]Call, int
 	return calls, passes
 }
 
-// callOf returns the record of a call, with its effect.
+// callOf returns the [Call] for a call that the proxy observed.
 func callOf(c *realserver.ObservedCall) Call {
 	r := c.Read()
 	call := Call{
@@ -231,7 +232,8 @@ func (a *serverAdmission) noteMutation(r *Result, key, value string) {
 	}
 }
 
-// addLimits records the remaining differences from what the API server would have done without the engine.
+// addLimits records further differences from what the API server would have done without the engine, such as possible
+// calls of other webhooks.
 func (a *serverAdmission) addLimits(r *Result) {
 	if len(a.Foreign) > 0 {
 		a.limit(OtherWebhooks, "The API server has other webhooks that may have been called too: %s.", strings.Join(a.Foreign, ", "))

@@ -89,7 +89,8 @@ func (a *serverAdmission) verdicts(ctx context.Context, result *Result, calls []
 	return verdicts
 }
 
-// decide evaluates the predicates for the objects that the webhooks received, or would have received.
+// decide sets the reasons in verdicts. It evaluates the predicates of each webhook for the object that the webhook
+// received, or would have received.
 func (a *serverAdmission) decide(ctx context.Context, result *Result, calls []realserver.ObservedCall, verdicts []Selection) error {
 	x := a.explainer
 	req := Request(a.Request)
@@ -128,7 +129,7 @@ func (a *serverAdmission) decide(ctx context.Context, result *Result, calls []re
 	return nil
 }
 
-// setReason sets the reason and the detail. It changes nothing if the predicates contradict Called.
+// setReason sets the reason and the detail of v. It sets no reason if why contradicts Called.
 func (v *Selection) setReason(why reason, result *Result) {
 	switch {
 	case why.decision != Matches && !v.Called:
@@ -140,8 +141,8 @@ func (v *Selection) setReason(why reason, result *Result) {
 	}
 }
 
-// asSeenBy returns the object at the webhook's turn. A webhook that is not called does not change
-// the object, so this is the object that the next called webhook received.
+// asSeenBy returns the object that the API server has when it is the turn of webhook t. A webhook that is not called
+// does not change the object, so this is the object that the next called webhook received.
 func (a *serverAdmission) asSeenBy(t *realserver.Target, result *Result, calls []realserver.ObservedCall) (runtime.Object, error) {
 	raw := a.Object
 	var patched []byte
@@ -185,7 +186,7 @@ func converted(review []byte) bool {
 	return !realserver.EqualValue(kinds.Request.Kind, kinds.Request.RequestKind)
 }
 
-// knowNamespace gives the explainer the labels of the namespace until the returned function is called.
+// knowNamespace makes the explainer use the labels that the namespace has on the API server, until letGo is called.
 func (a *serverAdmission) knowNamespace(ctx context.Context) (letGo func(), err error) {
 	var ns corev1.Namespace
 	switch {

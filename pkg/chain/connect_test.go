@@ -53,7 +53,7 @@ func startSharedServer(t *testing.T) sharedServer {
 	return sharedServer{server, auditLog}
 }
 
-// TestConnect runs all tests of Connect against one API server.
+// TestConnect runs all tests of Connect against one API server, because starting an API server takes long.
 func TestConnect(t *testing.T) {
 	c := startSharedServer(t)
 	for _, test := range []struct {
@@ -131,7 +131,8 @@ func validatingHook(name string, rules []admissionregistrationv1.RuleWithOperati
 	}
 }
 
-// configured puts webhooks into a mutating and a validating configuration.
+// configured returns [Webhooks] with up to two configurations of this name: one for the mutating and one for the
+// validating hooks.
 func configured(name string, handlers map[string]http.Handler, hooks ...any) Webhooks {
 	w := Webhooks{Handlers: handlers}
 	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -197,7 +198,7 @@ func testCreate(t *testing.T, c sharedServer) {
 	}
 }
 
-// trace returns a line for each call.
+// trace returns a line of text for each call in the result.
 func trace(r *Result) []string {
 	var lines []string
 	for _, c := range r.Calls {

@@ -166,7 +166,8 @@ func TestCustomResourcesAreUpdated(t *testing.T) {
 	}
 }
 
-// A webhook registered for another version receives that version, and its patch is converted back.
+// TestEquivalentVersions registers webhooks for other versions than that of the request. Each webhook must receive its
+// own version, and its patch must be converted back.
 func TestEquivalentVersions(t *testing.T) {
 	for name, conversion := range map[string]*apiextensionsv1.CustomResourceConversion{
 		"None": nil,

@@ -19,7 +19,8 @@ type Explanation struct {
 	// before it calls validating webhooks or, if Early, before it calls any webhook.
 	Rejection *metav1.Status
 	Early     bool
-	// Twice is set for a deletion in two steps. The API server calls the webhooks in each step.
+	// Twice is set if the API server deletes the object in two steps, as it does with a Pod without a grace period. It
+	// calls the webhooks in each step.
 	Twice bool
 }
 
@@ -44,7 +45,7 @@ type Predicate struct {
 	// Reason is [ByResource], [ByNamespaceSelector], [ByObjectSelector], [ByRules] or
 	// [ByMatchCondition].
 	Reason Reason
-	// Condition is the name of a matchCondition.
+	// Condition is the name of the matchCondition if Reason is ByMatchCondition.
 	Condition string
 	Result    PredicateResult
 	// Detail describes the result: the labels, the rule or the error.
@@ -53,7 +54,7 @@ type Predicate struct {
 	Mismatches []RuleMismatch
 }
 
-// maxMismatches limits the rules in the text of a Predicate. One more rule is listed if it is the last.
+// maxMismatches is how many mismatching rules String lists. If only one more is left, String lists that one, too.
 const maxMismatches = 4
 
 // String returns Detail with the mismatches of the rules.
@@ -102,7 +103,7 @@ func (m RuleMismatch) String() string {
 	return fmt.Sprintf("rules[%d] has %s", m.Index, strings.Join(parts, ", "))
 }
 
-// A PredicateResult is the result of a predicate.
+// A PredicateResult says whether a [Predicate] holds for a request, or why that is not known.
 type PredicateResult string
 
 // The results of a predicate.

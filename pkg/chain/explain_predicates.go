@@ -33,7 +33,8 @@ func (p *predicates) explain(ctx context.Context, h *inprocess.Hook, a admission
 	return e
 }
 
-// exempt evaluates the API server's list of resources for which it calls no webhooks.
+// exempt returns the predicate with the reason ByResource. The predicate fails for resources for which the API server
+// calls no webhooks.
 func exempt(a admission.Attributes) Predicate {
 	if rules.IsExemptAdmissionConfigurationResource(a) {
 		return Predicate{Reason: ByResource, Result: Fails, Detail: fmt.Sprintf("no webhook is called for a %s", a.GetKind().Kind)}
@@ -112,8 +113,8 @@ func labelsOf(object runtime.Object) (labels.Set, bool) {
 	return m.GetLabels(), true
 }
 
-// labelsText describes the labels that a selector asks for. If the labels do not meet the selector, it describes only
-// the first requirement that they do not meet.
+// labelsText describes the labels that a selector requires. If some do not match, it describes only the first
+// requirement that is not met.
 func labelsText(what string, selector labels.Selector, of labels.Set) string {
 	requirements, _ := selector.Requirements()
 	if i := slices.IndexFunc(requirements, func(r labels.Requirement) bool { return !r.Matches(of) }); i >= 0 {

@@ -23,7 +23,7 @@ func (e *explaining) Mutate(a admission.Attributes) error { return e.explain(a, 
 // Validate explains the validating webhooks.
 func (e *explaining) Validate(a admission.Attributes) error { return e.explain(a, e.validating) }
 
-// NextStep begins the second step of a deletion. The explanation has the webhooks only once.
+// NextStep records that the API server calls the webhooks a second time. The explanation lists each webhook only once.
 func (e *explaining) NextStep() { e.explanation.Twice = true }
 
 // explain adds the explanation of the webhooks of one type.
@@ -50,7 +50,8 @@ func (e *explaining) finish() {
 	}
 }
 
-// attributes returns the attributes of the last admission. If there was none, they have the objects of the request.
+// attributes returns the attributes of the last admission. If the request was rejected before admission, they have the
+// objects of the request.
 func (e *explaining) attributes() admission.Attributes {
 	if e.subject.Attributes == nil {
 		return e.subject.NewAttributes(e.subject.Object, e.subject.Old)

@@ -21,7 +21,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// raw answers with a body. UID in the body stands for the uid of the request.
+// raw returns a webhook that answers with this status and body. UID in the body stands for the uid of the request.
 func raw(status int, body string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review admissionv1.AdmissionReview
@@ -37,7 +37,8 @@ func v1(response string) string {
 	return `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":` + response + `}`
 }
 
-// The failurePolicy does not change whether a response is a failure. It changes only the result of a failure.
+// TestAnswers has webhooks give valid and invalid responses, under both failure policies. The policy must not decide
+// whether a response is a failure, but only whether a failure rejects the request.
 func TestAnswers(t *testing.T) {
 	const callError, serverError, deny, allow = "call error", "server error", "deny", "allow"
 	patch := `"patchType":"JSONPatch","patch":"W3sib3AiOiJhZGQiLCJwYXRoIjoiL21ldGFkYXRhL2xhYmVscy9hIiwidmFsdWUiOiJiIn1d"` // sets a label
@@ -200,7 +201,7 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// A call with its retries and redirects is one Call.
+// TestRetryAfter has a webhook answer three times with Retry-After. All attempts must be recorded as one Call.
 func TestRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
@@ -223,7 +224,8 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// A call ends with its context even if the handler ignores the context.
+// TestClientThatGoesAway cancels the context of Admit while a handler hangs. Admit must return an error, even though
+// the handler ignores the context.
 func TestClientThatGoesAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		forever := make(chan struct{})

@@ -29,7 +29,7 @@ func init() {
 	utilruntime.ErrorHandlers = nil
 }
 
-// newChain returns an engine with at most one value of options.
+// newChain returns an engine that is closed at the end of the test. options has at most one value.
 func newChain(tb testing.TB, w chain.Webhooks, options ...chain.Options) *chain.Chain {
 	tb.Helper()
 	c, err := chain.New(w, append(options, chain.Options{})[0])
@@ -111,7 +111,8 @@ func (f handlerFunc) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// patching answers with the patch that patch returns. An empty patch is omitted.
+// patching returns a webhook that allows each request with the patch that the function returns. It omits an empty
+// patch.
 func patching(patch func(*admissionv1.AdmissionRequest) string) handlerFunc {
 	return func(req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 		response := &admissionv1.AdmissionResponse{Allowed: true}
@@ -134,7 +135,7 @@ func denying(message string) handlerFunc {
 	}
 }
 
-// addLabel returns a patch that sets a label, or nothing if the object has it.
+// addLabel returns a function for patching. Its patch sets a label, and is empty if the object already has that label.
 func addLabel(key, value string) func(*admissionv1.AdmissionRequest) string {
 	return func(req *admissionv1.AdmissionRequest) string {
 		var object metav1.PartialObjectMetadata

@@ -17,10 +17,10 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/strategy"
 )
 
-// A limiter adds an entry to Result.Limits.
+// A limiter is a function that adds a [Limit] with a formatted message to a Result.
 type limiter func(code LimitCode, format string, args ...any)
 
-// A limited collects the limits of one request.
+// A limited is a request whose limits are being collected.
 type limited struct {
 	*inprocess.DecodedRequest
 	engine *engine

@@ -30,7 +30,8 @@ func twoHooks(t *testing.T, options ...chain.Options) *chain.Chain {
 	}, options...)
 }
 
-// Results belong to the caller: later requests do not change them, and a change to one does not affect later results.
+// TestResultsAreNotShared checks that results belong to the caller. Later requests must not change an earlier result,
+// and a caller that changes one must not affect later ones.
 func TestResultsAreNotShared(t *testing.T) {
 	c := twoHooks(t)
 	text := func(r *chain.Result) string {
@@ -93,7 +94,7 @@ func TestRejectionIsNotShared(t *testing.T) {
 	}
 }
 
-// An engine keeps no data of its requests, such as the names of namespaces.
+// TestMemoryIsBounded checks that an engine keeps no data of completed requests, such as the names of their namespaces.
 func TestMemoryIsBounded(t *testing.T) {
 	c := twoHooks(t)
 	n := 0

@@ -19,7 +19,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// sent returns the requests that a mutating and a validating webhook with a rule for everything received.
+// sent admits req with one mutating and one validating webhook that match every request. It returns the request that
+// each of them received, and the result.
 func sent(t *testing.T, req chain.Request, options ...chain.Options) (m, v map[string]any, got *chain.Result) {
 	t.Helper()
 	all := []admissionregistrationv1.RuleWithOperations{{Operations: []admissionregistrationv1.OperationType{"*"},
@@ -56,7 +57,7 @@ func withoutTypeMeta(t *testing.T, review []byte) []byte {
 	return b
 }
 
-// at returns the value at a path of names as JSON.
+// at returns, as JSON, the value at a path such as "metadata.name". It returns "missing" if there is no value.
 func at(v any, path string) string {
 	for name := range strings.SplitSeq(path, ".") {
 		m, ok := v.(map[string]any)
@@ -147,7 +148,8 @@ func TestRequestThatIsSent(t *testing.T) {
 	}
 }
 
-// The API server deletes a Pod without grace period in two steps, and calls webhooks in both.
+// TestDeleteAtOnce deletes a Pod without a grace period. The API server does this in two steps, and calls the webhooks
+// in both.
 func TestDeleteAtOnce(t *testing.T) {
 	_, v, got := sent(t, chain.Request{Operation: admissionv1.Delete, Resource: pods, OldObject: podJSON("web")})
 	if trace(got) != "m0 v0 m0 v0" {
@@ -158,7 +160,8 @@ func TestDeleteAtOnce(t *testing.T) {
 	}
 }
 
-// Each step calls all validating webhooks in the order of their configurations.
+// TestDeleteAtOnceWithoutMutatingWebhooks deletes a Pod in two steps. Each step must call all validating webhooks in
+// the order of their configurations.
 func TestDeleteAtOnceWithoutMutatingWebhooks(t *testing.T) {
 	c := newChain(t, chain.Webhooks{
 		Validating: validating(validatingHook("a.example.com"), validatingHook("b.example.com")),

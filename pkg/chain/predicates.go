@@ -145,7 +145,7 @@ type withResource struct {
 // GetResource returns the other resource.
 func (a withResource) GetResource() schema.GroupVersionResource { return a.resource }
 
-// describe describes a request: "CREATE of v1 pods".
+// describe returns the operation and the resource of a request as text: "CREATE of v1 pods".
 func describe(a admission.Attributes) string {
 	resource := a.GetResource().Resource
 	if sub := a.GetSubresource(); sub != "" {
@@ -154,14 +154,14 @@ func describe(a admission.Attributes) string {
 	return fmt.Sprintf("%s of %s %s", a.GetOperation(), a.GetResource().GroupVersion(), resource)
 }
 
-// A selected is a hook with the reason why it was selected or not.
+// A selected is a webhook with the reason why the API server calls it, or why not.
 type selected struct {
 	hook *inprocess.Hook
 	reason
 }
 
-// A selector finds out for each webhook whether it is selected for a request. It does so when it is the webhook's turn,
-// because earlier webhooks can change the object.
+// A selector finds out for each webhook whether the API server calls it for a request. It evaluates the predicates of a
+// webhook only at the turn of that webhook, because earlier webhooks can change the object.
 type selector struct {
 	subject              *inprocess.Subject
 	predicates           *predicates

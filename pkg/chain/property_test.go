@@ -44,7 +44,7 @@ func (r *random) rule() admissionregistrationv1.RuleWithOperations {
 	return rule
 }
 
-// handler returns a random answer in each call.
+// handler returns a webhook that picks a random answer for each call.
 func (r *random) handler(name string) http.Handler {
 	label, _, _ := strings.Cut(name, ".")
 	answers := []http.Handler{allowing(), allowing(), patching(addLabel(label, "yes")), patching(addLabel("seen", "yes")),
@@ -99,7 +99,8 @@ func (r *random) request() chain.Request {
 	)
 }
 
-// The parts of a result are consistent with each other and with the requests that the webhooks received.
+// TestResultsAgree admits random requests through random webhooks. The parts of each result must be consistent with
+// each other, and with the requests that the webhooks received.
 func TestResultsAgree(t *testing.T) {
 	namespaces := chain.Options{Namespaces: map[string]map[string]string{"default": {"env": "prod"}}}
 	for seed := range uint64(120) {
@@ -134,7 +135,8 @@ func TestResultsAgree(t *testing.T) {
 	}
 }
 
-// checkAnnotations compares the calls of mutating webhooks with what the API server's code recorded.
+// checkAnnotations compares the calls of mutating webhooks with the audit annotations, which the API server's code
+// recorded.
 func checkAnnotations(t *testing.T, r *chain.Result) {
 	t.Helper()
 	recorded := map[string]string{}

@@ -17,7 +17,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
 )
 
-// A call is one webhook call of a run, with the state that the run needs until it ends.
+// A call is a [Call] in progress, with data that is not part of the result.
 type call struct {
 	Call
 	hook  *inprocess.Hook
@@ -76,7 +76,7 @@ func (r *recording) add(h *inprocess.Hook) *call {
 	return c
 }
 
-// nextStep begins the second step of a deletion.
+// nextStep begins the second step of a Pod's deletion, in which the API server calls the webhooks again.
 func (r *recording) nextStep() {
 	clear(r.open)
 	r.step = 1
@@ -102,8 +102,8 @@ func (r *recording) annotate(key, value string, level auditinternal.Level) {
 	}
 }
 
-// endMutation ends a call of a mutating webhook. A call that failed before its body was sent is not open yet, so
-// endMutation adds it.
+// endMutation records that a call of a mutating webhook has ended. If the call failed before its body was sent, Begin
+// has not recorded it. Then endMutation adds the call.
 func (r *recording) endMutation(index int, value string) {
 	h := r.mutating[index]
 	c := r.open[h]
@@ -119,7 +119,7 @@ func (r *recording) endMutation(index int, value string) {
 
 func (r *recording) last() *call { return r.calls[len(r.calls)-1] }
 
-// callIndex returns the index I of an annotation key <prefix>round_R_index_I.
+// callIndex returns the index in the key of an audit annotation. Such a key is prefix, followed by round_R_index_I.
 func callIndex(key, prefix string) (int, bool) {
 	rest, ok := strings.CutPrefix(key, prefix)
 	if !ok {

@@ -111,7 +111,8 @@ const (
 	NoDefaults LimitCode = "NoDefaults"
 	// NoValidation: Options.Validate is nil.
 	NoValidation LimitCode = "NoValidation"
-	// NoSubresourceLogic: the checks and changes that only this subresource makes are left out.
+	// NoSubresourceLogic: the engine leaves out the checks and changes that the API server makes only for the requested
+	// subresource.
 	NoSubresourceLogic LimitCode = "NoSubresourceLogic"
 	// FieldsNotSet: the API server sets some fields before it calls validating webhooks, and this engine does not.
 	FieldsNotSet LimitCode = "FieldsNotSet"

@@ -19,7 +19,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// inTree is an in-tree plugin that changes a label in each of its first calls. changes is the number of these calls.
+// inTree is an in-tree plugin that changes a label in its first calls, and nothing in later ones. changes is the number
+// of calls that change the label.
 type inTree struct {
 	changes int32
 	calls   atomic.Int32
@@ -124,7 +125,7 @@ func trace(r *chain.Result) string {
 	return strings.Join(calls, " ")
 }
 
-// checkResult checks properties of every result.
+// checkResult checks what must be true of every result, such as that Calls and Webhooks agree.
 func checkResult(t *testing.T, r *chain.Result) {
 	t.Helper()
 	called := map[string]bool{}

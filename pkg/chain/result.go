@@ -9,7 +9,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
 )
 
-// newResult returns the result of a run that ended with err.
+// newResult returns the result of a run that ended with err, which may be nil.
 func newResult(e *engine, c *caller, err error) (*Result, error) {
 	result := &Result{Annotations: c.recording.annotations, Passes: 1}
 	if err != nil {
@@ -65,7 +65,7 @@ func ordered(all []*call) []Call {
 	return calls
 }
 
-// selections returns Result.Webhooks.
+// selections returns the value of [Result.Webhooks].
 func selections(list []selected, called map[*inprocess.Hook]bool) []Selection {
 	all := make([]Selection, 0, len(list))
 	for _, s := range list {

@@ -30,7 +30,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
 )
 
-// An engine has what all runs of a [Chain] share.
+// An engine has the data that all requests to a [Chain] share.
 type engine struct {
 	options              Options // with an Authorizer that is not nil
 	mutating, validating []*inprocess.Hook
@@ -151,7 +151,7 @@ type noConfig struct{}
 
 func (noConfig) ConfigFor(string) (io.Reader, error) { return nil, nil }
 
-// alwaysReady makes the webhook plugins not wait for their informers, which never run.
+// alwaysReady stops the webhook plugins from waiting for their informers, which never run. It returns p.
 func alwaysReady(p admission.Interface, name string) admission.Interface {
 	if name == mutatingplugin.PluginName || name == validatingplugin.PluginName {
 		p.(interface{ SetReadyFunc(admission.ReadyFunc) }).SetReadyFunc(func() bool { return true })
@@ -159,8 +159,8 @@ func alwaysReady(p admission.Interface, name string) admission.Interface {
 	return p
 }
 
-// noNamespaces is the transport to an API server that has no namespaces. The plugins ask it for namespaces that the
-// informer does not have.
+// noNamespaces is an HTTP transport that answers every request with 404, as an API server without namespaces does. The
+// plugins ask the API server for namespaces that the informer does not have.
 type noNamespaces struct{}
 
 func (noNamespaces) RoundTrip(req *http.Request) (*http.Response, error) {

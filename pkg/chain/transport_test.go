@@ -109,7 +109,8 @@ func TestCallsOverTLS(t *testing.T) {
 	}
 }
 
-// Two webhooks with the same address are called separately.
+// TestWebhooksWithOneAddress registers two webhooks with the same address. The engine must call both, and must not mix
+// up their calls.
 func TestWebhooksWithOneAddress(t *testing.T) {
 	ca, err := devcert.NewCA()
 	if err != nil {
@@ -130,7 +131,8 @@ func TestWebhooksWithOneAddress(t *testing.T) {
 	}
 }
 
-// A handler receives the request as a server would pass it on, at the path of the configuration.
+// TestHandlersSeeARequest checks that a handler receives a request as an HTTP server would pass it on, with the path in
+// the clientConfig.
 func TestHandlersSeeARequest(t *testing.T) {
 	var seen *http.Request
 	c := newChain(t, chain.Webhooks{

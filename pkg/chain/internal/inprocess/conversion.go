@@ -10,8 +10,8 @@ import (
 	webhookutil "k8s.io/apiserver/pkg/util/webhook"
 )
 
-// AddConverters sets the converters of custom resources. A conversion webhook is called through the handler with
-// the name of its definition. Without such a handler, it is called at its address.
+// AddConverters sets the converters of custom resources. handlers has the handlers of conversion webhooks by the name
+// of the CustomResourceDefinition. A conversion webhook without a handler is called at its address.
 func (o *Objects) AddConverters(c *Clients, handlers map[string]http.Handler) error {
 	if len(o.Custom) == 0 {
 		return nil

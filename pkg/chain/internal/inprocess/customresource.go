@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/internal/customresource"
 )
 
-// A customResource is a compiled definition with the converter between its versions.
+// A customResource is a compiled CustomResourceDefinition with the converter between its versions.
 type customResource struct {
 	*customresource.Resource
 	convertor runtime.ObjectConvertor

@@ -50,8 +50,8 @@ func (r *customResource) equivalents(resource schema.GroupVersionResource, subre
 	return all
 }
 
-// versions returns the kind's own version, and the versions to which this engine can convert objects of the kind, and
-// back.
+// versions returns the versions between which this engine can convert objects of the kind in both directions. The
+// kind's own version comes first.
 func (o *Objects) versions(kind schema.GroupVersionKind) []string {
 	if known, ok := o.convertible.Load(kind); ok {
 		return known.([]string)

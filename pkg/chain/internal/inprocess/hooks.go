@@ -97,7 +97,7 @@ func NewHooks(mutatingConfigurations []*admissionregistrationv1.MutatingWebhookC
 	return mutating, validating
 }
 
-// RealHosts returns a replacer that replaces the keys of endpoints in messages with their hosts.
+// RealHosts returns a replacer for messages. It replaces the placeholder host of each webhook with the real host.
 func RealHosts(sorts ...[]*Hook) *strings.Replacer {
 	hooks := slices.Concat(sorts...)
 	// A key may be a prefix of another one, so the longest keys come first.

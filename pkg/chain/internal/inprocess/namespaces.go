@@ -45,8 +45,8 @@ func (k *KnownNamespaces) get(name string) *corev1.Namespace {
 	return k.given[name]
 }
 
-// Hold makes lookups of the namespace's name return namespace until release is called. Another Hold of that name waits
-// for the release.
+// Hold makes each lookup of namespace.Name return namespace until release is called. Another Hold of the same name
+// waits until then.
 func (k *KnownNamespaces) Hold(namespace *corev1.Namespace) (release func()) {
 	unlock := k.holders.Lock(namespace.Name, false)
 	k.mu.Lock()
@@ -63,7 +63,7 @@ func (k *KnownNamespaces) Hold(namespace *corev1.Namespace) (release func()) {
 	}
 }
 
-// Provide makes the informers of a factory return these namespaces.
+// Provide makes the Namespace informer of a factory return these namespaces.
 func (k *KnownNamespaces) Provide(factory informers.SharedInformerFactory) {
 	factory.InformerFor(&corev1.Namespace{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		informer := informersv1.NewNamespaceInformer(client, resync, cache.Indexers{})

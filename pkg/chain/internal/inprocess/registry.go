@@ -190,9 +190,9 @@ func (r *registry) setPreconditions(old metav1.Object) {
 	}
 }
 
-// setGracePeriod sets the grace period of a Pod in the options. It reports whether the API server deletes the object in
-// two steps, with a call of the webhooks for each. The API server does so for a Pod that it deletes at once, unless the
-// request is a dry run.
+// setGracePeriod sets the grace period of a Pod in the delete options. It reports whether the API server deletes the
+// object in two steps, and calls the webhooks in each. The API server does so for a Pod that it deletes at once, unless
+// the request is a dry run.
 func (r *registry) setGracePeriod(old metav1.Object) bool {
 	pod, ok := r.Old.(*corev1.Pod)
 	if !ok || old.GetDeletionTimestamp() != nil || r.SubResource != "" {

@@ -162,7 +162,8 @@ func (o *Objects) DecodeAsSent(data []byte) (runtime.Object, error) {
 	return obj, nil
 }
 
-// setNames sets the namespace and the name of the request, and compares them with the object.
+// setNames takes the namespace and the name of the request from the object, unless the request has them. On UPDATE, it
+// returns an error if the name of the object differs from that of the request.
 func (a *DecodedRequest) setNames(custom *customresource.Version) error {
 	obj := a.Object
 	if obj == nil {

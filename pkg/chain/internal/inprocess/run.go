@@ -30,7 +30,7 @@ const requestTimeout = 34 * time.Second
 type WebhookStages interface {
 	Mutate(admission.Attributes) error
 	Validate(admission.Attributes) error
-	// NextStep begins the second step of a deletion.
+	// NextStep begins the second step of a Pod's deletion, in which the API server calls the webhooks again.
 	NextStep()
 }
 
@@ -42,7 +42,7 @@ type Storage struct {
 	ExplainOnly  bool                                          // objects are not stored after the webhooks
 }
 
-// A Run is one request in the chain.
+// A Run processes one request in this process.
 type Run struct {
 	*Subject
 	storage  Storage
@@ -50,7 +50,7 @@ type Run struct {
 	webhooks WebhookStages
 }
 
-// NewRun returns the run of a request.
+// NewRun returns a Run for the request in s. The Run calls the webhooks through w.
 func NewRun(s *Subject, w WebhookStages, storage Storage) *Run {
 	return &Run{Subject: s, storage: storage, webhooks: w, registry: &registry{
 		DecodedRequest: s.DecodedRequest, objects: s.Objects, setsDefaults: storage.SetsDefaults, validate: storage.Validate}}
@@ -206,11 +206,11 @@ func (r *Run) delete() error {
 	return r.admitDelete()
 }
 
-// jobWarning is the warning of the storage of Jobs about a deletion without a propagation policy.
+// jobWarning is the API server's warning when a Job is deleted without a propagation policy.
 const jobWarning = "child pods are preserved by default when jobs are deleted; " +
 	"set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning"
 
-// admitDelete runs the mutating and the validating webhooks with the same attributes.
+// admitDelete runs the mutating and the validating webhooks of a DELETE with the same attributes.
 func (r *Run) admitDelete() error {
 	a := r.NewAttributes(nil, r.Old.DeepCopyObject())
 	if err := r.webhooks.Mutate(a); err != nil {

@@ -37,7 +37,7 @@ func (s *Subject) Now() admission.Attributes {
 	return patchedAttributes{s.Attributes, s.current}
 }
 
-// Interfaces returns the interfaces that the admission code needs. They update current.
+// Interfaces returns the admission.ObjectInterfaces of the request. They set s.current after each patch.
 func (s *Subject) Interfaces() Interfaces {
 	return Interfaces{Objects: s.Objects, kind: s.Kind, current: &s.current}
 }

@@ -56,8 +56,8 @@ func (c *Clients) addConversion(d *apiextensionsv1.CustomResourceDefinition, han
 	w.Webhook.ClientConfig = &apiextensionsv1.WebhookClientConfig{URL: config.URL, CABundle: config.CABundle}
 }
 
-// shared returns the first transport that was created for a hook. The API server's code creates new clients if there are
-// more webhooks than its cache of clients holds.
+// shared returns the first transport that was created for a hook, so that connections are reused. The API server's code
+// creates new clients if there are more webhooks than its cache of clients holds.
 func (c *Clients) shared(h *Hook, transport http.RoundTripper) http.RoundTripper {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,7 +67,8 @@ func (c *Clients) shared(h *Hook, transport http.RoundTripper) http.RoundTripper
 	return c.opened[h]
 }
 
-// Wrap is an AuthenticationInfoResolverWrapper. It returns the client configuration for the key of a hook.
+// Wrap is an AuthenticationInfoResolverWrapper. The returned resolver finds the webhook by its placeholder host, and
+// returns the client configuration of that webhook.
 func (c *Clients) Wrap(webhookutil.AuthenticationInfoResolver) webhookutil.AuthenticationInfoResolver {
 	return &webhookutil.AuthenticationInfoResolverDelegator{ClientConfigForFunc: func(hostPort string) (*rest.Config, error) {
 		host, _, err := net.SplitHostPort(hostPort)
@@ -125,7 +126,7 @@ type recorder interface {
 
 type recorderKey struct{}
 
-// WithRecorder returns a context whose webhook calls are recorded.
+// WithRecorder returns a copy of ctx. r records the webhook calls that are made with this copy.
 func WithRecorder(ctx context.Context, r recorder) context.Context {
 	return context.WithValue(ctx, recorderKey{}, r)
 }
@@ -185,7 +186,7 @@ func readAll(body io.ReadCloser, length int64) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// failing is a reader that returns err, or io.EOF if err is nil.
+// failing is a reader without data. It returns err, or io.EOF if err is nil.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) {

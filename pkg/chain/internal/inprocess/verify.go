@@ -26,7 +26,7 @@ var reviewDecoder = func() runtime.Decoder {
 	return serializer.NewCodecFactory(s).LegacyCodec(admissionv1beta1.SchemeGroupVersion, admissionv1.SchemeGroupVersion)
 }()
 
-// An Exchange is the last request to a webhook and its response.
+// An Exchange is the last attempt of a webhook call: the request and its response.
 type Exchange struct {
 	Webhook           string
 	Mutating          bool
@@ -36,7 +36,7 @@ type Exchange struct {
 	Err               error // of the transport
 }
 
-// A Verification is the API server's check of a webhook response.
+// A Verification is the result of the API server's check of a webhook response.
 type Verification struct {
 	Problem    string // why the response cannot be used; empty if it can
 	Denied     bool

@@ -121,7 +121,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// apply applies the patch to the JSON object. The API server also decodes the result into a Go type.
+// apply records the object with the patch applied in r, or the failure if the patch cannot be applied. The API server
+// also decodes the patched object into a Go type, which apply does not.
 func (c *ObservedCall) apply(r *Reading, raw []byte, patchType admissionv1.PatchType) {
 	patch, err := jsonpatch.DecodePatch(raw)
 	if err != nil {

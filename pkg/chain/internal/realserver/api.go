@@ -20,7 +20,8 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// EngineKey is the label or annotation on every object that an engine creates. Its value is the id of the engine.
+// EngineKey is the key of the label or annotation on every object that an engine creates. The value is the id of the
+// engine.
 const EngineKey = "chain.admitkit/engine"
 
 // The paths of the collections in which an engine creates objects.
@@ -79,7 +80,7 @@ type Reply struct {
 	Warnings []string
 }
 
-// Send returns an error only if there is no reply.
+// Send sends a request and returns the reply. It returns an error only if there is no reply.
 func (a *API) Send(ctx context.Context, m Message) (*Reply, error) {
 	req, err := a.request(ctx, m)
 	if err != nil {
@@ -175,7 +176,7 @@ func (a *API) Get(ctx context.Context, path string, out any) error {
 	return a.Do(ctx, Message{Method: http.MethodGet, Path: path}, out)
 }
 
-// Write sends an object, and then overwrites it with the object in the response.
+// Write sends the object in with this method, and then overwrites it with the object in the response.
 func (a *API) Write(ctx context.Context, method, path string, in any) error {
 	body, err := json.Marshal(in)
 	if err != nil {

@@ -56,7 +56,7 @@ func (l *AuditLog) Want(id string) <-chan map[string]string {
 	return c
 }
 
-// Forget ends the wait that Want began.
+// Forget tells the log that the audit event with this ID is no longer wanted.
 func (l *AuditLog) Forget(id string) {
 	if l == nil {
 		return
@@ -66,7 +66,8 @@ func (l *AuditLog) Forget(id string) {
 	delete(l.wanted, id)
 }
 
-// Annotations waits for the audit event of a request. The API server writes it after it sent the response.
+// Annotations waits for the audit event of a request, and returns its annotations. event is the channel that Want
+// returned. The API server writes the event after it has sent the response.
 func (l *AuditLog) Annotations(ctx context.Context, event <-chan map[string]string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, auditTimeout)
 	defer cancel()

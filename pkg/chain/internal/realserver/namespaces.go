@@ -72,8 +72,8 @@ func (n *namespaces) create(ctx context.Context, name string, labels map[string]
 	return nil
 }
 
-// compare returns an error if a namespace that existed before the engine is being deleted, or lacks one of the labels.
-// The engine does not change such a namespace.
+// compare checks a namespace that the engine did not create. It returns an error if that namespace is being deleted, or
+// lacks one of the labels. The engine never changes such a namespace.
 func (n *namespaces) compare(ctx context.Context, name string, labels map[string]string) error {
 	var ns corev1.Namespace
 	if err := n.api.Get(ctx, NamespacesPath+"/"+name, &ns); err != nil {
@@ -90,7 +90,8 @@ func (n *namespaces) compare(ctx context.Context, name string, labels map[string
 	return nil
 }
 
-// awaitAccount waits until a controller has created the default ServiceAccount, which Pods need.
+// awaitAccount waits until a controller has created the default ServiceAccount, which Pods need. It does not wait if no
+// kube-controller-manager runs.
 func (n *namespaces) awaitAccount(ctx context.Context, name string) error {
 	controllers, err := n.cleaner.haveControllers(ctx)
 	if err != nil || !controllers {

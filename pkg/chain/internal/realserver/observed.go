@@ -57,7 +57,7 @@ func (o *observed) begin(t *Target, review []byte) *ObservedCall {
 	return c
 }
 
-// panicked returns the failure of a handler that panicked.
+// panicked returns the text of ObservedCall.Failure for a handler that panicked.
 func panicked(value string) string { return "the handler panicked: " + value }
 
 // end records the response of an attempt, or the value with which the handler panicked.
@@ -95,8 +95,8 @@ func (o *observed) All() []ObservedCall {
 	return calls
 }
 
-// calledIn reports whether calls has a call of the webhook. If it does, another call of the webhook belongs to the next
-// stage.
+// calledIn reports whether calls has a call of the webhook. A second call of a validating webhook means that the API
+// server has begun the admission again.
 func calledIn(calls []ObservedCall, t *Target) bool {
 	return slices.ContainsFunc(calls, func(c ObservedCall) bool { return c.Target == t })
 }

@@ -37,7 +37,7 @@ type proxy struct {
 	requests map[string]*observed // by id of the request
 }
 
-// markerPath is the path at which the proxy answers the marker webhooks: see registerMarkers.
+// markerPath is the path at which the proxy answers calls of the marker webhooks: see registerMarkers.
 const markerPath = "/marker"
 
 // newProxy starts a proxy on a loopback address.
@@ -162,7 +162,8 @@ func (p *proxy) RealAddresses(s *metav1.Status) {
 	}
 }
 
-// Expect makes the proxy handle the calls of a request until Forget is called.
+// Expect makes the proxy accept the webhook calls of the request with this id, and record them in the returned value,
+// until Forget is called.
 func (p *proxy) Expect(id string) *observed {
 	p.mu.Lock()
 	defer p.mu.Unlock()

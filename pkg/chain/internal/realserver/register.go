@@ -106,7 +106,8 @@ func (r *registrar) registerMarkers(ctx context.Context, last string) error {
 	return r.storeValidating(ctx, validating)
 }
 
-// markerID returns the id of the requests that call a marker webhook and no other webhook of the engine.
+// markerID returns a request id. With this id, the API server calls only the mutating or only the validating marker
+// webhook, and no other webhook of the engine.
 func (r *registrar) markerID(mutating bool) string {
 	return fmt.Sprintf("marker-%s-%t", r.engineID, mutating)
 }

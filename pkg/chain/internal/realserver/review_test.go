@@ -41,7 +41,7 @@ func FuzzTakeID(f *testing.F) {
 	})
 }
 
-// withIDOnly adds the id to a user and keeps an empty name.
+// withIDOnly adds the id to a user. Unlike withID, it keeps a user without a name as it is.
 func withIDOnly(user authenticationv1.UserInfo, id string) authenticationv1.UserInfo {
 	name := user.Username
 	if name == "" {

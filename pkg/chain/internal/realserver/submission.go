@@ -217,7 +217,8 @@ func (s *Submission) awaitCached(ctx context.Context) error {
 	})
 }
 
-// compare returns the sorted paths of fields of the old object that the API server stored with other values.
+// compare returns the paths of the fields of the old object that the API server stored with other values. They are
+// sorted.
 func (s *Submission) compare(old Document) []string {
 	var paths []string
 	for _, key := range setByServer {

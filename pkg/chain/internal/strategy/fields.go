@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// with returns a copy of the map with one more entry, because other objects may share the map.
+// with returns a copy of the map with one more entry. It does not change m, because other objects may share it.
 func with(m map[string]string, key, value string) map[string]string {
 	c := make(map[string]string, len(m)+1)
 	maps.Copy(c, m)
@@ -33,7 +33,7 @@ func onlyNames(o *corev1.ServiceAccount) {
 	}
 }
 
-// gated sets the condition of a Pod that has scheduling gates.
+// gated sets the condition PodScheduled of a Pod that has scheduling gates.
 func gated(o *corev1.Pod) {
 	if len(o.Spec.SchedulingGates) > 0 {
 		now := metav1.Now()
@@ -44,7 +44,8 @@ func gated(o *corev1.Pod) {
 	}
 }
 
-// selectOwnPods sets the selector of a Job that has none (generateSelector).
+// selectOwnPods sets the labels and the selector by which a Job finds its Pods, unless manualSelector is true
+// (generateSelector).
 func selectOwnPods(o *batchv1.Job) {
 	if ptr.Deref(o.Spec.ManualSelector, false) {
 		return
@@ -63,8 +64,8 @@ func selectOwnPods(o *batchv1.Job) {
 	}
 }
 
-// sources makes the two fields for the data source of a claim equal
-// (EnforceDataSourceBackwardsCompatibility and NormalizeDataSources).
+// sources makes dataSource and dataSourceRef of a PersistentVolumeClaim agree (EnforceDataSourceBackwardsCompatibility
+// and NormalizeDataSources).
 func sources(spec, old *corev1.PersistentVolumeClaimSpec) {
 	inUse := old != nil && (old.DataSource != nil || old.DataSourceRef != nil)
 	if !inUse && spec.DataSourceRef == nil && spec.DataSource != nil {
@@ -114,7 +115,8 @@ func podQOS(pod *corev1.Pod) corev1.PodQOSClass {
 	return corev1.PodQOSGuaranteed
 }
 
-// addCompute adds the resources that count for the QoS class, and returns their number.
+// addCompute adds the CPU and the memory in more to sum, since only these count for the QoS class. It returns how many
+// of the two are set.
 func addCompute(sum, more corev1.ResourceList) int {
 	n := 0
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
