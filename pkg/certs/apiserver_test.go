@@ -24,8 +24,8 @@ func TestSelfManagedOnAPIServer(t *testing.T) {
 	t.Run("another installation", func(t *testing.T) { testAnotherInstallation(t, c) })
 }
 
-// Three sources on a real API server agree on a CA, recreate a deleted Secret, and replace the CA
-// on request. At any time, every caBundle trusts all three.
+// testSelfManaged runs three sources on a real API server. They must agree on a CA, recreate a deleted Secret, and
+// replace the CA on request. All the time, every caBundle must trust the certificates of all three.
 func testSelfManaged(t *testing.T, c *kubetest.Cluster) {
 	name, configurations := c.Configuration(t, string(ValidatingWebhookConfiguration), "a.example.com", "b.example.com")
 	target := Target{Kind: ValidatingWebhookConfiguration, Name: name}
@@ -91,7 +91,7 @@ func testSelfManaged(t *testing.T, c *kubetest.Cluster) {
 	}
 }
 
-// bundleOf returns the caBundle of the first webhook.
+// bundleOf returns the caBundle of the first webhook in a configuration.
 func bundleOf(t *testing.T, configuration *unstructured.Unstructured) []byte {
 	t.Helper()
 	webhooks, _, err := unstructured.NestedSlice(configuration.Object, "webhooks")

@@ -52,7 +52,7 @@ func (t KeyType) generate() (crypto.Signer, error) {
 	return nil, fmt.Errorf("unknown key type %q: want one of %q", t, []KeyType{ECDSAP256, ECDSAP384, RSA2048, RSA4096, Ed25519})
 }
 
-// is reports whether a key is of the type.
+// is reports whether a public key has the type t.
 func (t KeyType) is(public crypto.PublicKey) bool {
 	switch k := public.(type) {
 	case *ecdsa.PublicKey:
@@ -74,7 +74,8 @@ type authority struct {
 	outlives time.Duration
 }
 
-// id identifies the CA by its certificate. Two CAs can have equal names and keys.
+// id returns the fingerprint of the CA's certificate. Names and keys do not identify a CA, because two CAs can have
+// equal ones.
 func (a *authority) id() string { return fingerprint(a.cert) }
 
 func fingerprint(c *x509.Certificate) string {
@@ -85,7 +86,7 @@ func fingerprint(c *x509.Certificate) string {
 // authorityName is the prefix of the name of every CA that a SelfManaged source creates.
 const authorityName = "admitkit CA of "
 
-// newAuthority returns a new CA that is valid from skew before now.
+// newAuthority generates a CA that is valid for lifetime from now. NotBefore is earlier by skew.
 func newAuthority(name string, t KeyType, now time.Time, lifetime, skew time.Duration) (*authority, error) {
 	key, err := t.generate()
 	if err != nil {

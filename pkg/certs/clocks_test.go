@@ -108,7 +108,8 @@ func TestWrongClock(t *testing.T) {
 	})
 }
 
-// When the API server's clock steps back, a certificate issued just before is not yet valid by that clock.
+// TestServerStepsBack sets the API server's clock back, so that the new serving certificate is not valid yet by that
+// clock. The source must then serve a certificate that is valid, so that calls succeed.
 func TestServerStepsBack(t *testing.T) {
 	inBubble(t, "back", func(t *testing.T, f *fakeCluster) {
 		var ahead atomic.Int64

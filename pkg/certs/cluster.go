@@ -18,8 +18,8 @@ type cluster interface {
 	// WriteSecret creates the Secret if the version is empty, or else replaces that version. It
 	// returns kube.ErrConflict if the Secret was changed in the meantime.
 	WriteSecret(context.Context, kube.Secret) error
-	// ReadTarget returns the stored caBundles of the target. The error is kube.ErrNoTarget if it
-	// does not exist, kube.ErrNoBundle if it calls no webhook, or kube.ErrOtherOwner.
+	// ReadTarget returns the stored caBundles of the target. The error is kube.ErrNoTarget if the target does not
+	// exist, kube.ErrNoBundle if it needs no caBundle, or kube.ErrOtherOwner if it belongs to another installation.
 	ReadTarget(context.Context, kube.Target) (kube.TargetState, error)
 	// WriteTarget sets the caBundle of each entry of the state, and changes nothing else. It returns
 	// kube.ErrConflict if the target was changed since it was read.

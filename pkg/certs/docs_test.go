@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// The guide shows the state of a source with default options, in the middle of a rotation.
+// TestGuideShowsTheState checks that docs/certificates.md shows the state in the Secret as it is in the middle of a
+// rotation with default options.
 func TestGuideShowsTheState(t *testing.T) {
 	text, err := os.ReadFile("../../docs/certificates.md")
 	if err != nil {
@@ -49,7 +50,7 @@ func TestGuideShowsTheState(t *testing.T) {
 	}
 }
 
-// shape replaces keys, certificates and all values that differ between runs.
+// shape returns the JSON of a state without keys, certificates and other values that differ between runs.
 func shape(t *testing.T, text []byte) string {
 	t.Helper()
 	var all map[string]any

@@ -106,7 +106,8 @@ func (f *fakeCluster) views(t Target, lag time.Duration) []pastBundle {
 	return slices.Clone(all)
 }
 
-// describe and idsOf name CAs by the beginning of their fingerprints.
+// describe returns a summary of the state in the Secret's data, for the log of a failed test. It identifies each CA by
+// the beginning of its fingerprint.
 func describe(data map[string][]byte) string {
 	s, err := decodeState(data)
 	if err != nil {

@@ -21,10 +21,10 @@ import (
 
 // FilesOptions configure [Files]. The zero value works.
 type FilesOptions struct {
-	// CAFile holds the CAs, in PEM, that clients trust: ca.crt in the Secrets of cert-manager, which
-	// its cainjector copies into the caBundles. Bundle returns them. If they do not trust the
-	// certificate, the source is not ready. An untrusted certificate does not replace a trusted one.
-	// Empty means no such check.
+	// CAFile is the path of a PEM file with the CAs that clients trust. In a Secret of cert-manager this is ca.crt,
+	// which the cainjector copies into the caBundles. Bundle returns these CAs. The source is not ready while they do
+	// not trust the certificate. An untrusted certificate does not replace a trusted one. Empty means that trust is not
+	// checked.
 	CAFile string
 	// Interval is the time between two reads of the files. Zero or negative means 10 s.
 	Interval time.Duration
@@ -132,7 +132,7 @@ func (f *files) reload(ctx context.Context) {
 	}
 }
 
-// choose decides which certificate to serve.
+// choose serves the certificate that was read last, unless the certificate being served is better: see prefers.
 func (f *files) choose() {
 	now := time.Now()
 	candidate, _ := f.pair.Get()
@@ -150,7 +150,7 @@ func (f *files) choose() {
 	f.logStatus(f.Status().Err)
 }
 
-// logStatus logs an error when it appears, changes and ends.
+// logStatus logs an error once when it appears and when it changes, and logs when there is no error any more.
 func (f *files) logStatus(err error) {
 	text := ""
 	if err != nil {
@@ -169,7 +169,7 @@ func (f *files) logStatus(err error) {
 	}
 }
 
-// roots returns the CAs, nil without a CAFile.
+// roots returns the CAs in the CAFile. It returns nil if there is no CAFile.
 func (f *files) roots() *roots {
 	if f.ca == nil {
 		return nil

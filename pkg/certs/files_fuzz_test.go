@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Any files that parse can be served, and their validity can be checked.
+// FuzzParsePair parses random files as a certificate and its key. The key of each parsed pair must belong to the
+// certificate. The check of a pair must either trust it or return an error.
 func FuzzParsePair(f *testing.F) {
 	p := newPair(f, 0, time.Hour)
 	f.Add(p.cert, p.key, p.ca)

@@ -20,7 +20,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/certs/internal/kubetest"
 )
 
-// A testPair has the contents of the files.
+// A testPair has the contents of the files tls.crt, tls.key and ca.crt.
 type testPair struct {
 	cert, key, ca []byte
 	leaf          *x509.Certificate

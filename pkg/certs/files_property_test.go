@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// After any changes of the files, the served pair is one that the files contained at some time. If they
-// have contained a valid pair, the served pair is valid.
+// TestFilesProperty changes the files at random. The served pair must be one that the files contained at some time. If
+// they have contained a valid pair, the served pair must be valid.
 func TestFilesProperty(t *testing.T) {
 	for seed := range uint64(15) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A file with the first of two CAs is valid by itself. While a client still writes the second one in place,
-// the source keeps the previous CAs.
+// TestFilesWhileTheCAsAreWritten writes a CA file with two CAs in two steps. After the first step the file is valid,
+// but incomplete. The source must keep the previous CAs until the file is complete.
 func TestFilesWhileTheCAsAreWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMount(t)

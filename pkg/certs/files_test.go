@@ -158,7 +158,8 @@ func TestFilesAtStart(t *testing.T) {
 	}
 }
 
-// The kubelet mounts files as symbolic links to ..data, a link that it replaces.
+// TestFilesInMountedSecret replaces the files as the kubelet does. They are symbolic links into the folder ..data,
+// which is a symbolic link itself. The kubelet replaces only ..data. The source must serve the new pair each time.
 func TestFilesInMountedSecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMount(t)
@@ -244,7 +245,8 @@ func TestFilesWithCA(t *testing.T) {
 	})
 }
 
-// A certificate from an intermediate CA is served with the intermediate certificate.
+// TestFilesWithIntermediate adds the missing certificate of an intermediate CA to the certificate file. The source must
+// then serve the whole chain and become ready.
 func TestFilesWithIntermediate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMount(t)
@@ -263,7 +265,7 @@ func TestFilesWithIntermediate(t *testing.T) {
 	})
 }
 
-// Handshakes with the source's certificate succeed while the files change.
+// TestFilesServe makes TLS handshakes while the files change. Every handshake must succeed.
 func TestFilesServe(t *testing.T) {
 	m := newMount(t)
 	ca := testAuthority(t)

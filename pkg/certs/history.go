@@ -42,8 +42,9 @@ type snapshot struct {
 	written time.Time // from the server's clock
 }
 
-// follows reports whether a CA in both snapshots was also there all the time between them. This is so if the
-// object was not written, or if no source wrote its caBundle and the time between is short.
+// follows reports whether a CA that is in both snapshots was also there all the time between them. before is the
+// earlier snapshot. This is so if the object was not written. It is assumed if no source wrote the caBundle, and the
+// time from the earlier snapshot until began is at most patience.
 func (g snapshot) follows(before snapshot, began time.Time, patience time.Duration) bool {
 	return g.version == before.version || g.written.Equal(before.written) && began.Sub(before.at) <= patience
 }
@@ -57,7 +58,8 @@ func (l *history) decode(s kube.Secret) (*state, error) {
 	return l.state, l.err
 }
 
-// observe records in which places this turn found the CAs of the Secret. A place that could not be read keeps its record.
+// observe records where this turn found each CA of the Secret: in the Secret itself and in the targets. The record of a
+// target that could not be read stays.
 func (l *history) observe(seen *state, t *turn, patience time.Duration) {
 	if l.snapshots == nil {
 		l.snapshots, l.since = map[string]snapshot{}, map[caSighting]time.Time{}
@@ -77,7 +79,7 @@ func (l *history) observe(seen *state, t *turn, patience time.Duration) {
 	}
 }
 
-// record replaces what is known of a place. A CA that stayed there keeps its time in since.
+// record replaces the records about one place. A CA that stayed in this place keeps its time in since.
 func (l *history) record(place string, g snapshot, t *turn, patience time.Duration, there []*x509.Certificate) {
 	before, known := l.snapshots[place]
 	l.snapshots[place] = g

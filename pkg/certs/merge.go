@@ -10,13 +10,16 @@ import (
 	"time"
 )
 
-// merge returns the state that the Secret should have: the one in the Secret, completed by the one that this replica knows.
-// seen is nil if the Secret has no readable state. known is nil for a replica that has just started.
+// merge returns the state that the Secret should have. It combines seen, the state in the Secret, with known, the state
+// in the memory of this replica. seen is nil if the Secret has no readable state. known is nil for a replica that has
+// just started.
 //
 // The newer state decides the use of each CA. A CA that only the older state has stays trusted as long as one of its
-// certificates may be valid. So an emptied Secret that another replica has filled, or a restored backup, does not end
-// the trust in certificates that are being served. A replica may have started from that backup. So the signing CA of
-// the backup is trusted as if it signed now, even if it was about to be retired.
+// certificates may be valid. So trust in certificates that are being served does not end if the Secret is emptied and
+// filled by another replica, or restored from a backup.
+//
+// A replica may have started from such a backup. So the CA that signs according to the backup is trusted as if it
+// signed now, even if it was about to be retired.
 func (p policy) merge(seen, known *state, now time.Time) *state {
 	switch {
 	case seen == nil && known == nil:
@@ -79,10 +82,10 @@ const (
 	maxForeignBytes = 128 << 10
 )
 
-// adopt keeps the foreign CAs that a target's caBundle holds now, for example those of cert-manager,
-// since their certificates may still be served. If a target has more than the limits allow, including
-// the CAs of other sources, adopt keeps none of its new CAs and sets its error, so that its caBundle
-// is not written.
+// adopt returns a copy of s that also trusts the foreign CAs in the targets' caBundles, for example those of
+// cert-manager. Their certificates may still be served. The second result lists the added CAs. If a target has more CAs
+// than the limits allow, counting those of other sources, adopt adds none of them. It then sets the error of that
+// target, so that the caBundle is not written.
 func (p policy) adopt(s *state, targets []observation, now time.Time) (*state, []retiring) {
 	adopted := s.clone()
 	var all []retiring
@@ -113,7 +116,8 @@ func (p policy) adopt(s *state, targets []observation, now time.Time) (*state, [
 	return adopted, all
 }
 
-// foreign returns the CAs that a target trusts and the state does not.
+// foreign returns the CAs in a target's caBundles that the state does not trust yet. It leaves out expired and retired
+// CAs, and those of other self-managed sources.
 func (p policy) foreign(s *state, t *observation, now time.Time) []retiring {
 	var found []retiring
 	for _, bundle := range t.bundles {
@@ -156,7 +160,8 @@ func (p policy) otherSourceCAs(o *observation, now time.Time) []*x509.Certificat
 	return all
 }
 
-// keep adds a certificate to those that are still trusted, unless it is there already or was retired.
+// keep adds the certificate of a CA to the retiring ones, so that the target still trusts it. It does nothing if the
+// target trusts the CA already, or if the CA was retired or has expired.
 func (p policy) keep(s *state, c *x509.Certificate, target string, now time.Time) {
 	if slices.ContainsFunc(s.trustedBy(target), c.Equal) || s.hasRetired(fingerprint(c), target != "") || !now.Before(c.NotAfter) {
 		return

@@ -53,9 +53,9 @@ type Options struct {
 	// the type replaces the CA.
 	KeyType KeyType
 
-	// Elected is closed when this replica may write the Secret and the targets: for example the
-	// channel Elected of a controller-runtime manager. Nil means that every replica may write, which
-	// is safe: concurrent writes are detected.
+	// Elected is closed when this replica may write the Secret and the targets. For example, it is the channel that the
+	// method Elected of a controller-runtime manager returns. Nil means that every replica may write, which is safe:
+	// concurrent writes are detected.
 	Elected <-chan struct{}
 	// FieldManager is the field manager that owns the caBundles. Empty means "admitkit-certs".
 	FieldManager string

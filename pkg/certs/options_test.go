@@ -11,7 +11,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/certs/internal/kube"
 )
 
-// For each type of key, serial numbers differ and every leaf certificate verifies.
+// TestKeyTypes issues certificates for each type of key. Their serial numbers must differ, and each certificate must
+// verify.
 func TestKeyTypes(t *testing.T) {
 	serials := map[string]bool{}
 	for _, kind := range []KeyType{ECDSAP256, ECDSAP384, RSA2048, Ed25519} {

@@ -45,8 +45,8 @@ func (s *stalling) WriteSecret(ctx context.Context, st kube.Secret) error {
 	return s.cluster.WriteSecret(ctx, st)
 }
 
-// A replica that is suspended at the worst moment, and continues after the CA was replaced twice, reverts nothing. The
-// certificates of the other replicas stay trusted all the time.
+// TestStaleReplica suspends a replica at the worst moment, and lets it continue after the CA was replaced twice. The
+// replica must not revert any step. The certificates of the other replicas must stay trusted all the time.
 func TestStaleReplica(t *testing.T) {
 	rows := []struct {
 		name string

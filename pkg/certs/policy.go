@@ -27,10 +27,10 @@ func renewalTime(notBefore, notAfter time.Time) time.Time {
 	return notBefore.Add(notAfter.Sub(notBefore) / 3 * 2)
 }
 
-// endOfTrust returns the time after which every certificate that the CA has signed until now has
-// expired. A certificate expires at most one LeafLifetime after its replica read in the Secret that
-// this CA signs. The clock of that replica may be ahead of this one, and so may the clock of the
-// replica that ends the trust.
+// endOfTrust returns the time after which every certificate that the CA has signed until now has expired. Before a
+// replica issues a certificate, it reads in the Secret which CA signs. The certificate expires at most one LeafLifetime
+// after this read. The clock of that replica may be ahead of this one, and so may the clock of the replica that ends
+// the trust.
 func (p policy) endOfTrust(c *x509.Certificate, now time.Time) time.Time {
 	until := now.Add(p.outlives())
 	if until.After(c.NotAfter) {

@@ -41,7 +41,7 @@ var faultProfiles = []faultProfile{
 	{name: "all", replicas: 4, lag: 10 * time.Second, events: 30, clocks: true, options: true, targets: true},
 }
 
-// A simulation is a random run of a cluster.
+// A simulation is a run of several replicas on a fake cluster, with random faults.
 type simulation struct {
 	faultProfile
 	t        *testing.T

@@ -63,9 +63,9 @@ func (l *history) trust(t *turn, leaf *x509.Certificate) error {
 	return errors.Join(errs...)
 }
 
-// ownedByOther reports whether the target belongs to another installation although this
-// installation has other targets. A replica that has no other target does not become ready: see
-// trust.
+// ownedByOther reports whether the target belongs to another installation, while at least one other target could be
+// read. Such a target does not count. If there is no other target, it counts, and the replica does not become ready:
+// see trust.
 func (t *turn) ownedByOther(o *observation) bool {
 	return errors.Is(o.err, kube.ErrOtherOwner) && slices.ContainsFunc(t.targets, func(o observation) bool { return o.err == nil })
 }

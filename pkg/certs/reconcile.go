@@ -48,7 +48,8 @@ func (s *SelfManaged) readTargets(ctx context.Context) []observation {
 	return all
 }
 
-// agree returns the state that the Secret holds after this turn.
+// agree returns the state that the Secret holds after this turn. It writes the Secret if a step is due and this replica
+// may write.
 func (s *SelfManaged) agree(ctx context.Context, t *turn) (*state, error) {
 	seen, readErr := s.seen.decode(t.stored)
 	if errors.Is(readErr, errForeignSecret) {
@@ -111,7 +112,7 @@ func (s *SelfManaged) follow(t *turn, seen, known *state) *state {
 	return seen
 }
 
-// desire returns the state after all steps that are due.
+// desire returns the state after all steps that are due. merged is the state before them.
 func (s *SelfManaged) desire(t *turn, merged *state) (*state, error) {
 	settled := s.seen.settled(merged.next, t, s.policy.settle)
 	merged, foreign := s.policy.adopt(merged, t.targets, t.now)
@@ -246,8 +247,8 @@ func (s *SelfManaged) mayKeep(st *state, t *turn, leaf, issuer *x509.Certificate
 	})
 }
 
-// serveFromMemory is for a turn that cannot use the Secret. It renews a certificate that is about to
-// expire, with the CA in memory. The new certificate may not be trusted, but an expired one never is.
+// serveFromMemory renews a certificate that is about to expire, in a turn that cannot use the Secret. It signs with the
+// CA in memory. The new certificate may not be trusted, but an expired one never is.
 func (s *SelfManaged) serveFromMemory(t *turn) {
 	known, current := s.known(), s.served.Load()
 	if known == nil || current == nil || current.Leaf.NotAfter.Sub(t.judged) > s.policy.leafLifetime/6 {

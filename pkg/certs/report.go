@@ -40,7 +40,7 @@ func onlyConflicts(err error) bool {
 	return all(err, func(err error) bool { return errors.Is(err, kube.ErrConflict) })
 }
 
-// all reports whether the function of returns true for each of the errors that err joins.
+// all calls the given function for each error that err joins. It reports whether every call returned true.
 func all(err error, of func(error) bool) bool {
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(many.Unwrap(), func(one error) bool { return !all(one, of) })
@@ -48,7 +48,7 @@ func all(err error, of func(error) bool) bool {
 	return of(err)
 }
 
-// logStatus logs an error when it appears, changes and disappears.
+// logStatus logs an error once when it appears and when it changes, and logs when there is no error any more.
 func (s *SelfManaged) logStatus() {
 	text := ""
 	if s.status.Err != nil {
@@ -77,7 +77,7 @@ func (s *SelfManaged) nextStep(now time.Time) time.Time {
 	return firstAfter(now, steps)
 }
 
-// logDifference is the least difference of clocks that is logged.
+// logDifference is the smallest difference between the clocks that is logged.
 const logDifference = time.Minute
 
 // clockDifference describes the difference of the clocks.
@@ -88,7 +88,7 @@ func clockDifference(ahead time.Duration) string {
 	return fmt.Sprintf("this machine's clock is %s ahead of the API server's", ahead)
 }
 
-// logClock logs when the clocks begin and cease to differ. A difference beyond ClockSkew is an error
+// logClock logs when the clocks begin to differ, and when they agree again. A difference beyond ClockSkew is an error
 // of the turn instead.
 func (s *SelfManaged) logClock(t *turn) {
 	s.status.ClockAhead = t.ahead

@@ -88,7 +88,8 @@ func (r *roots) judge(c *tls.Certificate, now time.Time) Status {
 	return st
 }
 
-// warning returns a problem that does not make calls fail yet, or that affects only some clients.
+// warning returns a problem that does not make calls fail yet, or that affects only some clients. It returns nil if
+// there is none.
 func warning(leaf *x509.Certificate, now time.Time) error {
 	if len(leaf.DNSNames)+len(leaf.IPAddresses) == 0 {
 		return errors.New("the certificate has no DNS name and no IP address among its subject alternative names, and API servers check nothing else")

@@ -40,7 +40,8 @@ func (p policy) rotate(s *state, now time.Time, wanted, settled bool) (*state, e
 // requests for a new CA, or replicas with different key types, could fill the Secret.
 const maxRetiring = 8
 
-// due reports whether a CA must be replaced. Its lifetime counts from its creation, which is skew after NotBefore.
+// due reports whether a CA must be replaced: two thirds of its lifetime have passed, or its key has another type than
+// Options.KeyType. The lifetime counts from the creation of the CA, which is skew after NotBefore.
 func (p policy) due(a *authority, now time.Time) bool {
 	return !now.Before(p.dueAt(a)) || !p.keyType.is(a.cert.PublicKey)
 }

@@ -83,7 +83,8 @@ func newSelfManaged(o Options, c cluster) *SelfManaged {
 // Options.Elected.
 func (s *SelfManaged) NeedLeaderElection() bool { return false }
 
-// GetCertificate returns the serving certificate of this replica, for any name.
+// GetCertificate returns the serving certificate of this replica, whatever name the client asks for. It returns an
+// error if there is no certificate yet.
 func (s *SelfManaged) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if c := s.served.Load(); c != nil {
 		return c, nil
@@ -104,7 +105,7 @@ func (s *SelfManaged) Bundle() []byte {
 	return bundle(s.state.trusted())
 }
 
-// Status returns the served certificate and the progress of a rotation.
+// Status returns the validity of the serving certificate, the progress of a rotation, and what is wrong.
 func (s *SelfManaged) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()

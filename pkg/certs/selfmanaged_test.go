@@ -340,7 +340,7 @@ func TestLog(t *testing.T) {
 	})
 }
 
-// A turn that ends early because the source stops is not reported as a problem.
+// TestStopIsNotAnError stops a source in the middle of a request. The source must not log a problem.
 func TestStopIsNotAnError(t *testing.T) {
 	inBubble(t, "stop", func(t *testing.T, f *fakeCluster) {
 		var lines []string

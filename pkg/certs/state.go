@@ -144,7 +144,7 @@ func (s *state) sort() {
 	slices.SortFunc(s.retired, func(a, b retired) int { return cmp.Or(strings.Compare(a.id, b.id), a.until.Compare(b.until)) })
 }
 
-// document is a state as it is stored.
+// document is the JSON in which a state is stored in the Secret.
 type document struct {
 	Version    int                `json:"version"`
 	Generation int64              `json:"generation"`
@@ -264,9 +264,9 @@ func decodeState(data map[string][]byte) (*state, error) {
 	return s, nil
 }
 
-// withoutState returns errEmptySecret, or errForeignSecret if the data has keys that are not the
-// source's. The source's other keys can be there without a state: a client may have removed only the
-// state, and a user may request a rotation before the first CA exists.
+// withoutState returns the error for data without a state. The error is errForeignSecret if the data has keys of
+// another program, and errEmptySecret otherwise. Other keys of the source can be there without a state: a client may
+// have removed only the state, and a user may request a rotation before the first CA exists.
 func withoutState(data map[string][]byte) error {
 	var others []string
 	for key, value := range data {

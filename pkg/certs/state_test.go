@@ -142,8 +142,8 @@ func FuzzParseBundle(f *testing.F) {
 	})
 }
 
-// After a loss of the Secret, a source's own CA can also be recorded as a foreign CA. When the foreign
-// record expires, the CA stays trusted.
+// TestForeignAndOurs has a CA of the source that is also recorded as a foreign CA, as can happen after a loss of the
+// Secret. When the foreign record expires, the CA must stay trusted.
 func TestForeignAndOurs(t *testing.T) {
 	s := sampleState(t)
 	ours := s.retiring[slices.IndexFunc(s.retiring, func(r retiring) bool { return r.target == "" })]

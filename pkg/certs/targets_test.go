@@ -28,7 +28,8 @@ func (r *readOnly) WriteSecret(ctx context.Context, s kube.Secret) error {
 	return r.cluster.WriteSecret(ctx, s)
 }
 
-// If the CA is due and the Secret cannot be written, a new replica serves with the CA in the Secret.
+// TestStartBesideAReadOnlySecret starts a replica when the CA is due for replacement, but the Secret cannot be written.
+// The new replica must serve a certificate of the CA in the Secret.
 func TestStartBesideAReadOnlySecret(t *testing.T) {
 	inBubble(t, "read only", func(t *testing.T, f *fakeCluster) {
 		c := &readOnly{cluster: f}
@@ -85,7 +86,7 @@ func TestImmutableSecret(t *testing.T) {
 	})
 }
 
-// ownedByOther is a cluster in which the targets are taken over by another installation at some time.
+// ownedByOther is a cluster in which another installation can take over some or all targets.
 type ownedByOther struct {
 	cluster
 	all  atomic.Bool
@@ -136,8 +137,9 @@ func TestTargetOfAnotherInstallation(t *testing.T) {
 	})
 }
 
-// The certificate of a follower is due before the new signing CA in the Secret has settled. The follower
-// uses the new CA as soon as it has settled, and not only when its next certificate is due.
+// TestFollowerIsOverdue is about a follower: a replica that may not write. Its certificate is due for renewal before
+// the new signing CA in the Secret has settled. The follower must use the new CA as soon as the CA has settled, and not
+// only when its next certificate is due.
 func TestFollowerIsOverdue(t *testing.T) {
 	seen := sampleState(t)
 	known := seen.clone()

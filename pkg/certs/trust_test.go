@@ -29,8 +29,8 @@ func (u *unwritable) WriteTarget(ctx context.Context, t kube.Target, s kube.Targ
 	return u.cluster.WriteTarget(ctx, t, s, bundle)
 }
 
-// watchCalls calls the replicas every minute, but at most a thousand times in all, with each caBundle that an API
-// server with a delay of up to lag may use.
+// watchCalls lets simulated time pass for length, and calls every replica about once a minute, or at least a thousand
+// times in all. The calls come from an API server that learns of a caBundle after lag. A failed call ends the test.
 func watchCalls(t *testing.T, f *fakeCluster, target Target, lag, length time.Duration, replicas ...*replica) {
 	t.Helper()
 	for begin := time.Now(); time.Since(begin) < length; {
@@ -160,8 +160,8 @@ func TestTrust(t *testing.T) {
 	})
 }
 
-// Two sources write one target if a chart is installed twice or the Secret is renamed. Each keeps the
-// other's CA, and they do not overwrite each other again and again.
+// TestTwoSources runs two sources with one target, as after a chart is installed twice or the Secret is renamed. Each
+// source must keep the other's CA, and they must not overwrite each other again and again.
 func TestTwoSources(t *testing.T) {
 	inBubble(t, "two", func(t *testing.T, f *fakeCluster) {
 		g := newFakeCluster()
@@ -201,7 +201,7 @@ func (s *sharedTargets) WriteTarget(ctx context.Context, t kube.Target, st kube.
 	return s.targets.WriteTarget(ctx, t, st, bundle)
 }
 
-// A problem that all replicas share does not make any of them unready.
+// TestReadyStays causes problems that all replicas share. No replica that was ready may become unready.
 func TestReadyStays(t *testing.T) {
 	inBubble(t, "ready", func(t *testing.T, f *fakeCluster) {
 		o := testOptions()
@@ -273,9 +273,9 @@ func TestReadyIgnoresAFault(t *testing.T) {
 	})
 }
 
-// A replica that knows that a CA was retired loses its connection for a while. Meanwhile another
-// replica starts from an old copy of the Secret and uses that CA. When the first replica returns, it
-// does not remove the CA.
+// TestReplicaReturnsWithNewerState cuts the connection of a replica that knows that a CA was retired. Meanwhile another
+// replica starts from an old copy of the Secret and uses that CA. When the first replica returns, it must not remove
+// the CA.
 func TestReplicaReturnsWithNewerState(t *testing.T) {
 	inBubble(t, "return", func(t *testing.T, f *fakeCluster) {
 		away := &failing{cluster: f}
@@ -304,8 +304,8 @@ func TestReplicaReturnsWithNewerState(t *testing.T) {
 	})
 }
 
-// An old copy of the Secret is restored. A replica may have just started with the signing CA of that
-// copy. So that CA stays trusted while the replica's certificate is valid.
+// TestSignsAgain restores an old copy of the Secret. A replica may have just started with the signing CA of that copy.
+// So this CA must stay trusted while a certificate of that replica can be valid.
 func TestSignsAgain(t *testing.T) {
 	known := sampleState(t)
 	p := policy{leafLifetime: day, skew: time.Hour}
@@ -327,7 +327,8 @@ func TestSignsAgain(t *testing.T) {
 	}
 }
 
-// A foreign CA that is no longer needed in one target stays in another target, where it was found later.
+// TestForeignOfTwoTargets has a foreign CA that was found in one target, and later in a second one. When the trust ends
+// in the first target, the second target must still trust the CA.
 func TestForeignOfTwoTargets(t *testing.T) {
 	s := sampleState(t)
 	theirs := s.retiring[slices.IndexFunc(s.retiring, func(r retiring) bool { return r.target != "" })]

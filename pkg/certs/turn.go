@@ -71,7 +71,7 @@ func (o *observation) parseBundles() {
 	}
 }
 
-// setBundle records that every entry was written.
+// setBundle records that this turn has written text to the caBundle of every entry.
 func (o *observation) setBundle(text []byte) {
 	for i := range o.Entries {
 		o.Entries[i].Bundle = text

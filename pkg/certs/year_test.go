@@ -99,8 +99,8 @@ func (r *replica) callAt(bundle []byte, now time.Time) error {
 	return err
 }
 
-// Three replicas run for a year, and API servers learn of a caBundle as late as Settle allows. No call
-// fails, the CA is replaced when it is due, and at the end one CA is trusted.
+// TestYear runs three replicas for a simulated year. API servers learn of a caBundle as late as Settle allows. No call
+// may fail, the CA must be replaced when it is due, and at the end one CA is trusted.
 func TestYear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeCluster(webhooks)

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// requestTimeout limits each request except watches.
+// requestTimeout limits the duration of each request, except watches.
 const requestTimeout = 10 * time.Second
 
 // A Client is a client of a real cluster. It is safe for concurrent use.
@@ -37,8 +37,8 @@ type Client struct {
 // behind.
 func (k *Client) Ahead() time.Duration { return time.Duration(k.clockAhead.Load()) }
 
-// New returns a client for the targets and for the Secret of this name. It copies config. clock
-// returns the time of this machine. fieldManager owns the caBundles.
+// New returns a client for the targets and for the Secret of this name. It copies config. clock returns the time of
+// this machine. fieldManager is the field manager that owns the caBundles.
 func New(config *rest.Config, clock func() time.Time, namespace, secretName, fieldManager string) (*Client, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = 0 // a timeout would end watches; other requests have requestTimeout

@@ -25,14 +25,14 @@ const testManager = "admitkit-certs"
 // A testCluster is a real API server that tests share.
 type testCluster struct{ *kubetest.Cluster }
 
-// configuration creates a configuration with webhooks of these names.
+// configuration creates a webhook configuration with webhooks of these names.
 func (c testCluster) configuration(t *testing.T, kind string, webhooks ...string) (Target, dynamic.ResourceInterface) {
 	t.Helper()
 	name, configurations := c.Configuration(t, kind, webhooks...)
 	return Target{Kind: kind, Name: name}, configurations
 }
 
-// TestClient runs all tests that need an API server. They share one.
+// TestClient runs all tests that need an API server. They share one API server.
 func TestClient(t *testing.T) {
 	c := testCluster{kubetest.Start(t)}
 	for _, test := range []struct {
@@ -80,7 +80,7 @@ func mustWrite(t *testing.T, k *Client, target Target, bundle string) {
 	}
 }
 
-// bundles returns the entries as name=bundle.
+// bundles returns the caBundles of all entries as text, each as name=bundle.
 func bundles(state TargetState) string {
 	var all []string
 	for _, e := range state.Entries {
@@ -117,7 +117,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// A request to an API server that does not answer ends after its timeout.
+// TestHungServer sends each kind of request to an API server that does not answer. Each request must fail after the
+// timeout of the client.
 func TestHungServer(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

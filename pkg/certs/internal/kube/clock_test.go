@@ -27,7 +27,8 @@ func TestClockAhead(t *testing.T) {
 	}
 }
 
-// The difference of the clocks comes from the Date header of a real API server.
+// testClock compares clocks that are right, ahead or behind with the clock of a real API server. Ahead must return the
+// difference, which comes from the Date header.
 func testClock(t *testing.T, c testCluster) {
 	namespace := c.Namespace(t)
 	for _, ahead := range []time.Duration{0, 123 * time.Minute, -123 * time.Minute} {

@@ -33,7 +33,7 @@ func (k *Client) writtenAt(object *unstructured.Unstructured) time.Time {
 	return last
 }
 
-// ownedWebhooks names the webhooks whose caBundle the field manager has applied.
+// ownedWebhooks returns the names of the webhooks whose caBundle the field manager has applied.
 func (k *Client) ownedWebhooks(object *unstructured.Unstructured) map[string]bool {
 	owned := map[string]bool{}
 	for _, entry := range object.GetManagedFields() {

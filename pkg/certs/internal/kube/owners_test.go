@@ -73,8 +73,10 @@ func testOtherOwners(t *testing.T, c testCluster) {
 	})
 }
 
-// If another manager owns a field of a webhook, the webhook stays in the list with this field alone. That webhook is
-// invalid, so the API server rejects an apply that leaves it out. A separate request must remove the webhook.
+// testRemovalByOwner shows how a deployment tool can remove a webhook from its configuration. If the tool applies a
+// list without the webhook, the webhook stays in the list, but only with the caBundle, which another field manager
+// owns. Such a webhook is invalid, so the API server rejects the apply. The tool must first remove the webhook with a
+// separate request.
 func testRemovalByOwner(t *testing.T, c testCluster) {
 	k := c.cluster(t)
 	target := Target{Kind: ValidatingWebhookConfiguration, Name: "certs-removal"}

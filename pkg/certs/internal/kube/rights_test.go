@@ -15,7 +15,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/certs/internal/kubetest"
 )
 
-// A right is a verb on an object of a resource. An empty name means all objects.
+// A right is a permission: a verb on an object of a resource. An empty name means all objects.
 type right struct{ group, resource, name, verb string }
 
 // rightsFor returns the permissions that a source needs for its Secret and the targets.

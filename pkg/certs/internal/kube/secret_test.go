@@ -92,8 +92,8 @@ func testSecret(t *testing.T, c testCluster) {
 	wantError(t, write(emptied.Version, data("a", "x")), ErrConflict)
 }
 
-// If several writers have read the same version, one of them succeeds. Many goroutines count in the Secret
-// by compare-and-swap, and the sum is correct.
+// testSecretRaces has many clients increment a number in the Secret at once. If several clients have read the same
+// version, only one of them may write, so the final number must be correct.
 func testSecretRaces(t *testing.T, c testCluster) {
 	namespace := c.Namespace(t)
 	const writers, each = 10, 3

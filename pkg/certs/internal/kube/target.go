@@ -92,10 +92,10 @@ func checkTakesBundle(object *unstructured.Unstructured, kind string) error {
 	return nil
 }
 
-// webhookEntries returns the caBundles of the selected webhooks, and the webhooks to apply. Those
-// include other webhooks whose caBundle this field manager has applied, because an apply without
-// them would remove that caBundle. webhookEntries keeps the order of the list: the order of an
-// apply becomes the order in which the API server calls the webhooks.
+// webhookEntries sets Entries of the state to the caBundles of the selected webhooks, and applied to the webhooks to
+// apply. The latter include other webhooks whose caBundle this field manager has applied, because an apply without them
+// would remove that caBundle. webhookEntries keeps the order of the list: the order of an apply becomes the order in
+// which the API server calls the webhooks.
 func (k *Client) webhookEntries(object *unstructured.Unstructured, t Target, state *TargetState) error {
 	list, _, err := unstructured.NestedSlice(object.Object, "webhooks")
 	if err != nil {

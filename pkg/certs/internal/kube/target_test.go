@@ -296,7 +296,8 @@ func testTargetConflicts(t *testing.T, c testCluster) {
 	}
 }
 
-// If several writers have read the same version, one of them succeeds.
+// testTargetRaces has many goroutines add a byte to the caBundle of one target at once. If several of them have read
+// the same version, only one may write, so no byte may be lost.
 func testTargetRaces(t *testing.T, c testCluster) {
 	target, _ := c.configuration(t, MutatingWebhookConfiguration, "a.example.com", "b.example.com")
 	k := c.cluster(t)

@@ -13,7 +13,7 @@ var (
 	ErrConflict = errors.New("was changed in the meantime")
 	// ErrNoTarget: the target does not exist.
 	ErrNoTarget = errors.New("does not exist")
-	// ErrNoBundle: the target calls no webhook, so it needs no caBundle.
+	// ErrNoBundle: the target names no server that the API server calls, so it needs no caBundle.
 	ErrNoBundle = errors.New("needs no caBundle")
 	// ErrOtherOwner: the target's owner annotation names another installation.
 	ErrOtherOwner = errors.New("belongs to another installation, so its caBundle is not changed")

@@ -99,7 +99,7 @@ func testWatchForbidden(t *testing.T, c testCluster) {
 	}
 }
 
-// fakeWatches returns a client that gets its watches from next.
+// fakeWatches returns a client that gets its watches from next. n is 1 for the first watch.
 func fakeWatches(next func(n int) (watch.Interface, error)) *Client {
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{secrets: "SecretList"})
 	var n atomic.Int64
@@ -110,7 +110,8 @@ func fakeWatches(next func(n int) (watch.Interface, error)) *Client {
 	return &Client{client: client, namespace: "ns", secretName: "ca", retry: retry{first: time.Second, longest: time.Minute}}
 }
 
-// A failed watch is repeated with growing pauses. After a watch that lasted, the next one begins soon.
+// TestWatchBacksOff makes the first nine watches fail or end at once. The pauses between the attempts must grow. The
+// tenth watch stays open for most of an hour. When it ends, the next one must begin within a second.
 func TestWatchBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tries []time.Time
@@ -159,7 +160,8 @@ func TestWatchBacksOff(t *testing.T) {
 	})
 }
 
-// A watch without permission is repeated rarely, so that a permission granted later is noticed.
+// TestWatchWithoutPermission denies the permission to watch. The watch must be tried again about once a minute, so that
+// a permission granted later is noticed.
 func TestWatchWithoutPermission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tries atomic.Int64

@@ -11,7 +11,7 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// WantError checks that err is target, unless target is nil, and contains the texts.
+// WantError checks that err wraps target and contains all texts. target may be nil.
 func WantError(t *testing.T, err, target error, texts ...string) {
 	t.Helper()
 	if err == nil {

@@ -118,7 +118,8 @@ func Delete(t *testing.T, r dynamic.ResourceInterface, name string) {
 // Admission is the API version of webhook configurations.
 const Admission = "admissionregistration.k8s.io/v1"
 
-// Configuration creates a webhook configuration with webhooks of these names.
+// Configuration creates a webhook configuration with webhooks of these names, which match no request. It returns the
+// name of the configuration, and a client for configurations of this kind.
 func (c *Cluster) Configuration(t *testing.T, kind string, webhooks ...string) (name string, configurations dynamic.ResourceInterface) {
 	t.Helper()
 	created := c.Create(t, Admission, kind, Parse(t, fmt.Sprintf(
@@ -138,7 +139,8 @@ func WebhookList(names ...string) string {
 	return strings.Join(all, ", ")
 }
 
-// Eventually retries until done accepts the error of try: the API server applies new rights with a delay.
+// Eventually calls try until done accepts its error, for at most 20 seconds. The API server applies some changes with a
+// delay, such as new RBAC permissions.
 func Eventually(t *testing.T, try func() error, done func(error) bool) {
 	t.Helper()
 	var last error
