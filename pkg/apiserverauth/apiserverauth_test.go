@@ -94,7 +94,7 @@ func ExampleFiles_manifests() {
 	//   name: ValidatingAdmissionWebhook
 }
 
-// resolver reads the files with the API server's own code.
+// resolver generates the files, and reads them with the API server's own code.
 func resolver(t *testing.T, o apiserverauth.Options) webhookutil.AuthenticationInfoResolver {
 	t.Helper()
 	configuration, kubeconfig, err := apiserverauth.Files(o)
