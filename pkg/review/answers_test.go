@@ -86,7 +86,7 @@ var codec = func() runtime.Codec {
 	return serializer.NewCodecFactory(scheme).LegacyCodec([]schema.GroupVersion{admissionv1beta1.SchemeGroupVersion, admissionv1.SchemeGroupVersion}...)
 }()
 
-// readAnswer reads the body of an answer like the dispatchers of the API server.
+// readAnswer decodes and verifies the body of a response as the dispatchers of the API server do.
 func readAnswer(req *Request, mutating bool, body []byte) (*webhookrequest.AdmissionResponse, error) {
 	into := map[Version]runtime.Object{V1: &admissionv1.AdmissionReview{}, V1beta1: &admissionv1beta1.AdmissionReview{}}[req.Version]
 	out, gvk, err := codec.Decode(body, nil, into)
@@ -168,7 +168,8 @@ func checkVerdict(got *webhookrequest.AdmissionResponse, d *Decision) error {
 	return nil
 }
 
-// checkPatch reads the patch with the API server's own library.
+// checkPatch decodes the patch with the API server's own library and compares it with p. Without a patch, the response
+// must have no patchType either.
 func checkPatch(got *webhookrequest.AdmissionResponse, p patch.Patch, withPatch bool) error {
 	if !withPatch {
 		if len(got.Patch) > 0 || got.PatchType != "" {
@@ -223,7 +224,8 @@ func checkWarnings(got, want []string) error {
 	return nil
 }
 
-// checkAnnotations adds the annotations as the API server does, by its checkKeyFormat.
+// checkAnnotations compares the annotations. It also passes them to the API server's own code (checkKeyFormat), which
+// must accept every key.
 func checkAnnotations(got, want map[string]string) error {
 	if len(got) != len(want) {
 		return fmt.Errorf("got annotations %q, want %q", got, want)

@@ -18,7 +18,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// benchmarkReview is the review of the creation of a Pod with this many containers.
+// benchmarkReview returns an AdmissionReview for the creation of a Pod with this many containers.
 func benchmarkReview(tb testing.TB, containers int) []byte {
 	tb.Helper()
 	pod := corev1.Pod{

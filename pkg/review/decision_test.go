@@ -61,7 +61,8 @@ func TestDenyCompletesTheStatus(t *testing.T) {
 	}
 }
 
-// A denial with a reason has the code that apimachinery's constructors give to that reason.
+// TestReasonsHaveTheCodesOfTheAPI checks that a denial with only a reason gets the code that the constructors of
+// package apierrors use for this reason.
 func TestReasonsHaveTheCodesOfTheAPI(t *testing.T) {
 	pods, pod := schema.GroupResource{Resource: "pods"}, schema.GroupKind{Kind: "Pod"}
 	for _, err := range []*apierrors.StatusError{
@@ -158,7 +159,8 @@ func TestWarn(t *testing.T) {
 	}
 }
 
-// Above 4096 characters together the API server truncates every warning of the request.
+// TestWarnStopsAt4096Characters checks that Warn keeps the warnings of a decision within 4096 characters together.
+// Above that, the API server would truncate every warning of the request.
 func TestWarnStopsAt4096Characters(t *testing.T) {
 	line := func(i int) string { return fmt.Sprintf("%03d%s", i, strings.Repeat("€", 125)) } // two warnings: 120 and 8 characters
 	d := Allow()

@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The API's own envelopes without the response. No client sends a response with a request, and Decode does not
-// read it.
+// These are the API's own types of an AdmissionReview, without the response. No client sends a response with a request,
+// and Decode does not read it.
 type (
 	referenceV1 struct {
 		admissionv1.AdmissionReview `json:",inline"`
@@ -71,7 +71,8 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) { agree(t, body) })
 }
 
-// agree checks one body and reports whether it was accepted.
+// agree decodes one body with Decode and with sigs.k8s.io/json, and checks that the results agree. It reports whether
+// Decode accepted the body.
 func agree(t *testing.T, body []byte) bool {
 	t.Helper()
 	before := string(body)
@@ -94,7 +95,8 @@ func agree(t *testing.T, body []byte) bool {
 	return true
 }
 
-// refusalAgrees checks an error of Decode against the result of the reference.
+// refusalAgrees checks that an error of Decode agrees with the results of reference for the same body: want and
+// readErr.
 func refusalAgrees(t *testing.T, body []byte, err error, want *admissionv1.AdmissionReview, readErr error) {
 	t.Helper()
 	var e *Error

@@ -47,7 +47,8 @@ func TestAnswersAsText(t *testing.T) {
 	}
 }
 
-// The functions of package apierrors look at the reason of a denial first.
+// TestClientsRecogniseADenial checks that functions such as apierrors.IsForbidden recognize a denial whose status was
+// only partly set. They look at the reason first.
 func TestClientsRecogniseADenial(t *testing.T) {
 	for _, row := range []struct {
 		reason reason

@@ -12,7 +12,8 @@ import (
 	"github.com/admitkit/admitkit/internal/wire"
 )
 
-// An objectReader reads with a cursor and records the offsets and the last object.
+// An objectReader is a wire.ObjectReader that skips objects. It records the offset of each object, and the bytes of the
+// last one.
 type objectReader struct {
 	offsets []int
 	last    []byte
@@ -25,7 +26,7 @@ func (r *objectReader) ReadObject(body []byte, offset int) (int, error) {
 	return c.Offset(), err
 }
 
-// decodeWith decodes as pkg/webhook does: with a reader of the object and memory for the groups.
+// decodeWith decodes body into req with an ObjectReader, as pkg/webhook does. req may bring memory for the groups.
 func decodeWith(req *Request, body []byte, object wire.ObjectReader) error {
 	if err := wire.Decode(req.target(), body, object); err != nil {
 		return located(err)
@@ -33,7 +34,7 @@ func decodeWith(req *Request, body []byte, object wire.ObjectReader) error {
 	return nil
 }
 
-// sameWithReader checks that a reader of the object does not change how the rest is decoded.
+// sameWithReader decodes body with an ObjectReader, and checks that the result is the same as without one.
 func sameWithReader(t *testing.T, body []byte, want *Request, wantErr error) {
 	t.Helper()
 	var got Request

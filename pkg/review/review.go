@@ -36,8 +36,8 @@ const (
 // APIVersion returns the apiVersion of the envelope, "admission.k8s.io/v1" for [V1].
 func (v Version) APIVersion() string { return wire.Group + "/" + string(v) }
 
-// Metadata is an AdmissionRequest without its three documents. The fields have the names
-// and meanings of k8s.io/api/admission/v1.AdmissionRequest.
+// Metadata is an AdmissionRequest without object, oldObject and options. The fields have the names and meanings of
+// k8s.io/api/admission/v1.AdmissionRequest.
 type Metadata struct {
 	// UID identifies this call. The API server sends it again only when it replays the same
 	// bytes after a Retry-After; a reinvocation has a new one.
