@@ -16,8 +16,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// Whatever a client sends, the attributes of a span are short and valid UTF-8, and its trace id is
-// valid.
+// FuzzSpan records spans of random calls. The attributes of each span must be short and valid UTF-8, and its trace id
+// must be valid.
 func FuzzSpan(f *testing.F) {
 	f.Add(traceparent, "vendor=1", "705ab4f5", "Pod", "CREATE", "shop", "the database is down")
 	f.Add(unsampled, "", "", "", "", "", "")

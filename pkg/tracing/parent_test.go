@@ -22,7 +22,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// Middleware around a hook may have put a span into the context.
+// TestParentBesideTheSpanOfMiddleware calls a hook in middleware that has put a span into the context. That span must
+// be the parent. If the headers name another trace, it must be linked instead.
 func TestParentBesideTheSpanOfMiddleware(t *testing.T) {
 	const sent = "0af7651916cd43dd8448eb211c80319c"
 	for _, in := range []struct {
@@ -65,8 +66,8 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// The context of Start may hold a span. That span is in the context of every call, but it is not
-// the parent of the call's span.
+// TestTheSpanOfStartIsNotTheParent passes a context with a span to Server.Start. This span is in the context of every
+// call, but must not be the parent of the call's span.
 func TestTheSpanOfStartIsNotTheParent(t *testing.T) {
 	tp, spans := recorded()
 	start, starting := tp.Tracer("main").Start(t.Context(), "start")
@@ -94,7 +95,9 @@ func TestTheSpanOfStartIsNotTheParent(t *testing.T) {
 	}
 }
 
-// The BaseContext of another HTTP server may hold any span, so nothing is assumed about it.
+// TestSpanOfAnotherServersBaseContext serves a hook with an http.Server whose BaseContext may hold a span. This span
+// must not be the parent of a call's span. The only exception is a BaseContext that needs its own type of listener, so
+// that its span cannot be found.
 func TestSpanOfAnotherServersBaseContext(t *testing.T) {
 	tp, spans := recorded()
 	start, starting := tp.Tracer("main").Start(t.Context(), "start")
@@ -145,7 +148,7 @@ func TestSpanOfAnotherServersBaseContext(t *testing.T) {
 	}
 }
 
-// serve runs a server with the context ctx until the test ends.
+// serve runs a webhook.Server with the context ctx until the test ends.
 func serve(ctx context.Context, t *testing.T, o webhook.Options, hooks ...*webhook.Hook) (url string, client *http.Client) {
 	t.Helper()
 	ca := must(devcert.NewCA())
@@ -166,7 +169,7 @@ func serve(ctx context.Context, t *testing.T, o webhook.Options, hooks ...*webho
 	return "https://" + must(server.Addr(t.Context())).String(), &http.Client{Transport: transport}
 }
 
-// post sends a body that no hook can read. It is observed like any other call.
+// post sends a body that no hook can decode. Such a call has a span, too.
 func post(t *testing.T, client *http.Client, url string, headers ...string) {
 	t.Helper()
 	r := must(http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader([]byte("{}"))))

@@ -119,10 +119,11 @@ func (t *tracer) end(span trace.Span, c *webhook.Observation) {
 	}
 }
 
-// maxValue is longer than any valid kind, UID or namespace. A client may send longer values.
+// maxValue is the length to which attribute values are cut. Valid kinds, UIDs and namespaces are shorter, but a client
+// may send longer values.
 const maxValue = 256
 
-// attributes returns the known attributes of a call.
+// attributes returns the attributes of a call, except those whose values are unknown.
 func attributes(c *webhook.Observation) []attribute.KeyValue {
 	all := append(make([]attribute.KeyValue, 0, 12), outcomeKey.String(string(c.Outcome)), codeKey.Int(int(c.Code)))
 	if c.UID != "" {

@@ -232,8 +232,8 @@ func TestParent(t *testing.T) {
 	}
 }
 
-// A status that the handler sets on its span stays. The middleware of knative overwrites denials
-// with Ok.
+// TestStatusSetByTheHandlerStays checks that the observer keeps a status that the handler has set on its span. The
+// middleware of Knative, in contrast, sets the status of denials to Ok.
 func TestStatusSetByTheHandlerStays(t *testing.T) {
 	for _, outcome := range []webhook.Outcome{webhook.Allowed, webhook.Mutated, webhook.Denied} {
 		tp, spans := recorded()
@@ -254,7 +254,8 @@ func TestWithoutAProvider(t *testing.T) {
 	}
 }
 
-// Samplers decide before the request is read, so they see only the attributes of the hook.
+// TestSamplersSeeTheHook checks which attributes a sampler sees. It decides before the request is read, so it sees only
+// the attributes of the hook.
 func TestSamplersSeeTheHook(t *testing.T) {
 	sampler := &recordingSampler{}
 	tp := sdktrace.NewTracerProvider(sdktrace.WithSampler(sampler))
@@ -290,7 +291,7 @@ func TestLongValuesAreClipped(t *testing.T) {
 	}
 }
 
-// The page about monitoring lists exactly the attributes that spans have.
+// TestPageNamesEveryAttribute checks that docs/monitoring/README.md lists exactly the attributes that spans have.
 func TestPageNamesEveryAttribute(t *testing.T) {
 	text, err := os.ReadFile("../../docs/monitoring/README.md")
 	if err != nil {
