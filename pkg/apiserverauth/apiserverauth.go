@@ -2,7 +2,7 @@
 
 // Package apiserverauth generates the two files that kube-apiserver needs to authenticate itself to
 // admission webhooks: an AdmissionConfiguration and a kubeconfig. By default an API server sends no
-// credentials. The webhook server's side is webhook.ClientAuth.
+// credentials. The server of the webhooks checks them with webhook.ClientAuth.
 package apiserverauth
 
 import (
@@ -65,8 +65,8 @@ type User struct {
 
 // Files returns the content of the two files: the one for the flag
 // --admission-control-config-file, and the kubeconfig to store at o.KubeconfigFile. Equal options
-// give equal files. If the API server already has an admission configuration, add the plugins to
-// it. The kubeconfig may contain secrets. Without Users the kubeconfig is nil.
+// give equal files. If the API server already has an admission configuration, add the plugins in
+// the first file to it. The kubeconfig may contain secrets. Without Users the kubeconfig is nil.
 func Files(o Options) (admissionConfiguration, kubeconfig []byte, err error) {
 	users, err := kubeconfigUsersOf(o.Users)
 	if err := errors.Join(o.check(), err); err != nil {

@@ -68,7 +68,7 @@ func ExampleFiles() {
 	//     client-key: /etc/kubernetes/pki/webhook-client.key
 }
 
-// Without Users, Files only names the folders of static manifests.
+// Without Users, the generated configuration only names the folders of static manifests.
 func ExampleFiles_manifests() {
 	configuration, _, err := apiserverauth.Files(apiserverauth.Options{
 		MutatingManifests: "/etc/kubernetes/admission/mutating", ValidatingManifests: "/etc/kubernetes/admission/validating",

@@ -9,8 +9,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/certs/internal/kube"
 )
 
-// A cluster is what a self-managed source needs of an API server: a kube.Client, or a fake in tests.
-// Its errors name the object and the remedy.
+// A cluster has the operations of an API server that a self-managed source needs. It is a kube.Client, or a fake in
+// tests. Its errors name the object and the remedy.
 type cluster interface {
 	// ReadSecret returns the stored Secret of the CA, not a cached one. If there is none, its
 	// version is empty and the error is nil.

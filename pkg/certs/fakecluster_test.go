@@ -93,7 +93,7 @@ func (f *fakeCluster) bundleAt(t Target, at time.Time) []byte {
 	return bundle
 }
 
-// views returns the caBundles of a target that API servers with a delay below lag may use.
+// views returns the caBundles of a target that an API server may still use if it learns of changes within lag.
 func (f *fakeCluster) views(t Target, lag time.Duration) []pastBundle {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -77,8 +77,7 @@ type files struct {
 	logged   string // the error that was logged last
 }
 
-// NeedLeaderElection reports to a controller-runtime manager that every replica needs its
-// certificate.
+// NeedLeaderElection returns false, so that a controller-runtime manager starts the source on every replica.
 func (f *files) NeedLeaderElection() bool { return false }
 
 func (f *files) Start(ctx context.Context) error {

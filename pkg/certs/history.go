@@ -11,8 +11,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/certs/internal/kube"
 )
 
-// A history is what one replica remembers of earlier turns. All times except written are from its own clock, with the
-// monotonic reading. So neither a step of the clock nor a suspension of the machine counts as time in which a CA settles.
+// A history is what one replica remembers of earlier turns. All times except snapshot.written are from its own clock,
+// with the monotonic reading. So neither a step of the clock nor a suspension of the machine counts as time in which a
+// CA settles.
 type history struct {
 	version string // of the Secret that was decoded last
 	state   *state

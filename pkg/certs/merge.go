@@ -75,8 +75,8 @@ func (p policy) extendTrust(s *state, a *authority, now time.Time) {
 	}
 }
 
-// These limit the foreign CAs that the Secret keeps. A caBundle may hold all CAs of an operating
-// system, and a Secret at most one megabyte.
+// These constants limit the foreign CAs that the Secret keeps: CAs in a caBundle that do not belong to a self-managed
+// source. A caBundle may hold all CAs of an operating system, and a Secret at most one megabyte.
 const (
 	maxForeign      = 32
 	maxForeignBytes = 128 << 10

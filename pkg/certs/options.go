@@ -17,7 +17,7 @@ import (
 )
 
 // Options configure a [SelfManaged] source. Config, Namespace, Secret and a name to serve are
-// required. Replicas of one webhook have the same options.
+// required. All replicas of a webhook should have the same options.
 type Options struct {
 	// Config is the client configuration for the API server. It is copied.
 	Config *rest.Config

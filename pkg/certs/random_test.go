@@ -58,9 +58,9 @@ type simulation struct {
 	log []string
 }
 
-// No call fails while random faults hit the Secret, the replicas and their connections.
-// ADMITKIT_RUNS sets the number of runs for each profile, and makes the runs longer. ADMITKIT_SEED
-// is the first seed. A seed repeats a run, except for the order of simultaneous events.
+// TestRandomRuns runs simulations with random faults of the Secret, the replicas and their connections. No call may
+// fail. ADMITKIT_RUNS sets the number of runs for each profile, and makes the runs longer. ADMITKIT_SEED is the first
+// seed. A seed repeats a run, except for the order of simultaneous events.
 func TestRandomRuns(t *testing.T) {
 	runs, err := strconv.ParseUint(os.Getenv("ADMITKIT_RUNS"), 10, 64)
 	length := 4 * day

@@ -254,7 +254,8 @@ func (s *failing) ReadTarget(ctx context.Context, t kube.Target) (kube.TargetSta
 	return s.cluster.ReadTarget(ctx, t)
 }
 
-// A new CA does not sign while a caBundle cannot be read, until the old CA has expired.
+// TestUnreadableTargetHoldsUp runs a replica that cannot read a caBundle while the CA becomes due for replacement. The
+// new CA must not sign until the old CA has expired.
 func TestUnreadableTargetHoldsUp(t *testing.T) {
 	inBubble(t, "unreadable", func(t *testing.T, f *fakeCluster) {
 		other := Target{Kind: APIService, Name: "v1.example.com"}

@@ -44,7 +44,7 @@ type retired struct {
 	foreign bool
 }
 
-// The keys in the data of the Secret. Data without any of them belongs to another program.
+// The keys in the data of the Secret. Data that has other keys, but no state, belongs to another program.
 const (
 	stateKey  = "state.json"
 	sumKey    = "state.sha256"

@@ -27,7 +27,7 @@ func newCaller(e *engine, s *inprocess.Subject) *caller {
 	return &caller{subject: s, chain: e.admission, recording: rec, selector: sel}
 }
 
-// Mutate calls the mutating webhooks.
+// Mutate implements inprocess.WebhookStages. It calls the mutating webhooks.
 func (c *caller) Mutate(a admission.Attributes) error {
 	c.begin(a)
 	err := c.chain.Admit(c.subject.Context, c.subject.Attributes, c.subject.Interfaces())
@@ -35,7 +35,7 @@ func (c *caller) Mutate(a admission.Attributes) error {
 	return err
 }
 
-// Validate calls the validating webhooks.
+// Validate implements inprocess.WebhookStages. It calls the validating webhooks.
 func (c *caller) Validate(a admission.Attributes) error {
 	c.begin(a)
 	c.selector.selectValidating()

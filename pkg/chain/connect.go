@@ -36,8 +36,8 @@ import (
 // object are serialized.
 //
 // The engine creates missing namespaces. Close deletes them, the CustomResourceDefinitions and the configurations. If
-// the process was killed, the next Connect deletes the leftovers. It does not delete objects in namespaces that existed
-// before, or objects of kinds that existed before.
+// the process was killed, the next Connect deletes these leftovers. It does not delete the objects that requests had
+// stored, except those in a deleted namespace or of a deleted CustomResourceDefinition.
 func Connect(config *rest.Config, w Webhooks, o ConnectOptions) (Engine, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 	defer cancel()

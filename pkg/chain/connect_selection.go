@@ -129,7 +129,9 @@ func (a *serverAdmission) decide(ctx context.Context, result *Result, calls []re
 	return nil
 }
 
-// setReason sets the reason and the detail of v. It sets no reason if why contradicts Called.
+// setReason sets the reason and the detail of v. If the predicates match, but the webhook was not called because the
+// request was rejected, the reason is ByRejection. If why contradicts Called in any other way, setReason changes
+// nothing.
 func (v *Selection) setReason(why reason, result *Result) {
 	switch {
 	case why.decision != Matches && !v.Called:

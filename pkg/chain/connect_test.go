@@ -53,7 +53,7 @@ func startSharedServer(t *testing.T) sharedServer {
 	return sharedServer{server, auditLog}
 }
 
-// TestConnect runs all tests of Connect against one API server, because starting an API server takes long.
+// TestConnect runs all tests of Connect against one API server, because an API server starts slowly.
 func TestConnect(t *testing.T) {
 	c := startSharedServer(t)
 	for _, test := range []struct {

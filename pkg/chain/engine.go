@@ -10,7 +10,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
 )
 
-// Chain is the engine that New returns. It can run any number of requests.
+// Chain is the engine that [New] returns. Besides Admit, it has Explain, which calls no webhooks.
 type Chain struct{ *engine }
 
 var _ Engine = (*Chain)(nil)
@@ -60,7 +60,8 @@ func (c *Chain) Admit(ctx context.Context, req Request) (*Result, error) {
 	return result, nil
 }
 
-// Explain evaluates all predicates of all webhooks for a request.
+// Explain returns for each webhook whether the API server would call it for a request, and the result of each
+// predicate: selectors, rules and matchConditions. It calls no webhooks.
 func (c *Chain) Explain(ctx context.Context, req Request) (*Explanation, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

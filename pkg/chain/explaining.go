@@ -8,7 +8,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
 )
 
-// An explaining is the explanation of one request in progress. It explains the webhooks instead of calling them.
+// An explaining builds the [Explanation] of one request. It explains the webhooks instead of calling them.
 type explaining struct {
 	subject              *inprocess.Subject
 	predicates           *predicates
@@ -17,10 +17,10 @@ type explaining struct {
 	explained            int // 1 after the mutating webhooks, 2 after the validating webhooks
 }
 
-// Mutate explains the mutating webhooks.
+// Mutate implements inprocess.WebhookStages. It explains the mutating webhooks instead of calling them.
 func (e *explaining) Mutate(a admission.Attributes) error { return e.explain(a, e.mutating) }
 
-// Validate explains the validating webhooks.
+// Validate implements inprocess.WebhookStages. It explains the validating webhooks instead of calling them.
 func (e *explaining) Validate(a admission.Attributes) error { return e.explain(a, e.validating) }
 
 // NextStep records that the API server calls the webhooks a second time. The explanation lists each webhook only once.

@@ -92,7 +92,7 @@ func validating(hooks ...admissionregistrationv1.ValidatingWebhook) []*admission
 	return []*admissionregistrationv1.ValidatingWebhookConfiguration{{ObjectMeta: metav1.ObjectMeta{Name: "validate"}, Webhooks: hooks}}
 }
 
-// A handlerFunc is a webhook that returns a response to a request.
+// A handlerFunc is a webhook whose responses come from a function.
 type handlerFunc func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse
 
 func (f handlerFunc) ServeHTTP(w http.ResponseWriter, r *http.Request) {

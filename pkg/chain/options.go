@@ -55,8 +55,8 @@ type Plugin struct {
 
 // ConnectOptions configure the engine that [Connect] returns. The zero value is the default.
 type ConnectOptions struct {
-	// Namespaces are created with these labels. The API server rejects a request in any other
-	// namespace. If nil, each namespace is created when a request names it.
+	// Namespaces are created with these labels, and no others are. A request in any other namespace that does not exist
+	// is rejected by the API server. If nil, each namespace is created when a request names it.
 	Namespaces map[string]map[string]string
 	// CRDs are served by the API server while the engine is open.
 	CRDs []*apiextensionsv1.CustomResourceDefinition

@@ -38,8 +38,8 @@ var conditions = sync.OnceValue(func() plugincel.ConditionCompiler {
 // rejectedBefore is the detail of [ByRejection].
 const rejectedBefore = "the request was already rejected"
 
-// A reason is the predicate that decided whether a webhook is called. rejects is set if evaluating it rejects the
-// request.
+// A reason is the predicate that decided whether a webhook is called. rejects is set if the evaluation of the predicate
+// rejects the request.
 type reason struct {
 	decision Reason
 	detail   string
@@ -142,7 +142,7 @@ type withResource struct {
 	resource schema.GroupVersionResource
 }
 
-// GetResource returns the other resource.
+// GetResource returns the resource that replaces the one of the request.
 func (a withResource) GetResource() schema.GroupVersionResource { return a.resource }
 
 // describe returns the operation and the resource of a request as text: "CREATE of v1 pods".

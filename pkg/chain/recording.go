@@ -28,7 +28,7 @@ type call struct {
 	patched, failedOpen bool
 }
 
-// A recording records the webhook calls and the audit annotations of one run.
+// A recording records the webhook calls and the audit annotations of one request.
 type recording struct {
 	mutating []*inprocess.Hook
 	// beforeCall is called before each attempt to call a mutating webhook in round 0. reinvokes is called before round
@@ -139,12 +139,12 @@ type recordedAttributes struct {
 	recording *recording
 }
 
-// AddAnnotation adds an audit annotation at level Metadata.
+// AddAnnotation adds an audit annotation at level Metadata, and records it.
 func (a *recordedAttributes) AddAnnotation(key, value string) error {
 	return a.AddAnnotationWithLevel(key, value, auditinternal.LevelMetadata)
 }
 
-// AddAnnotationWithLevel adds an audit annotation.
+// AddAnnotationWithLevel adds an audit annotation, and records it.
 func (a *recordedAttributes) AddAnnotationWithLevel(key, value string, level auditinternal.Level) error {
 	if err := a.Attributes.AddAnnotationWithLevel(key, value, level); err != nil {
 		return err
@@ -163,7 +163,7 @@ type recordedReinvocation struct {
 	recording *recording
 }
 
-// SetIsReinvoke begins the second round.
+// SetIsReinvoke records that the second round of mutating webhooks begins.
 func (r recordedReinvocation) SetIsReinvoke() {
 	r.recording.reinvokes()
 	r.recording.round = 1

@@ -105,11 +105,11 @@ type LimitCode string
 
 // The limits of the engine that New returns.
 const (
-	// NoSchema: the custom resource has no CustomResourceDefinition in Options.CRDs.
+	// NoSchema: there is no schema for the custom resource, because it has no CustomResourceDefinition in Options.CRDs.
 	NoSchema LimitCode = "NoSchema"
-	// NoDefaults: Options.Default is nil.
+	// NoDefaults: the engine sets no defaults, because Options.Default is nil.
 	NoDefaults LimitCode = "NoDefaults"
-	// NoValidation: Options.Validate is nil.
+	// NoValidation: the engine validates only the metadata, because Options.Validate is nil.
 	NoValidation LimitCode = "NoValidation"
 	// NoSubresourceLogic: the engine leaves out the checks and changes that the API server makes only for the requested
 	// subresource.
@@ -120,7 +120,7 @@ const (
 	NoPlugins LimitCode = "NoPlugins"
 	// NotConverted: a webhook is registered for an equivalent resource to which this engine cannot convert the object.
 	NotConverted LimitCode = "NotConverted"
-	// NoAuthorizer: a matchCondition uses the authorizer and Options.Authorizer is nil.
+	// NoAuthorizer: a matchCondition uses the authorizer variable, and Options.Authorizer is nil.
 	NoAuthorizer LimitCode = "NoAuthorizer"
 )
 

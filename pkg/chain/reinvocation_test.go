@@ -147,7 +147,8 @@ func checkResult(t *testing.T, r *chain.Result) {
 	}
 }
 
-// A no-op patch counts as a change: it truncates the fraction of a second in managedFields.
+// TestNoOpPatchIsAChangeOfBuiltInTypes has webhooks return patches without effect. Such a patch still counts as a
+// change, because the time in managedFields loses its fraction of a second.
 func TestNoOpPatchIsAChangeOfBuiltInTypes(t *testing.T) {
 	ifNeeded := func(h *admissionregistrationv1.MutatingWebhook) {
 		h.ReinvocationPolicy = ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy)

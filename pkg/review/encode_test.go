@@ -74,7 +74,8 @@ func TestClientsRecogniseADenial(t *testing.T) {
 	}
 }
 
-// Most responses are encoded without encoding/json. The result must be the same.
+// TestAnswersAreWrittenAsByEncodingJSON checks that responses are the same as from encoding/json, although most are
+// encoded without it.
 func TestAnswersAreWrittenAsByEncodingJSON(t *testing.T) {
 	check := func(got []byte, v any) {
 		t.Helper()

@@ -20,7 +20,8 @@ const body = `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","requ
 	"object":{"metadata":{"name":"web"}},"oldObject":null,"dryRun":false}}
 `
 
-// One admission without a server: decode the review, decide, encode the response.
+// This example handles one admission request without a server. It decodes the review, decides, and encodes the
+// response.
 func Example() {
 	req, err := review.Decode([]byte(body))
 	if err != nil {

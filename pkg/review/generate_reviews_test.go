@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
-// A shape describes one value of a review to the generator.
+// A shape describes the values that the generator can write at one place in a review.
 type shape struct {
 	values  []string         // JSON values to choose from, or
 	members map[string]shape // the members of an object, or

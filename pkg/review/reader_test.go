@@ -80,7 +80,7 @@ func TestReaderGetsEachObject(t *testing.T) {
 	}
 }
 
-// A badReader returns a fixed offset and a fixed error.
+// A badReader is a wire.ObjectReader that returns a fixed offset and a fixed error, whatever the body is.
 type badReader struct {
 	end int
 	err error

@@ -35,7 +35,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// The attributes of a span. Unknown values are missing.
+// The attributes of a span. An attribute whose value is unknown is left out.
 const (
 	webhookKey         = attribute.Key("admission.webhook")    // the name in the registration
 	typeKey            = attribute.Key("admission.type")       // mutating or validating

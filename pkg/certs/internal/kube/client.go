@@ -22,7 +22,8 @@ import (
 // requestTimeout limits the duration of each request, except watches.
 const requestTimeout = 10 * time.Second
 
-// A Client is a client of a real cluster. It is safe for concurrent use.
+// A Client reads, writes and watches the Secret and the targets through a real API server. It is safe for concurrent
+// use.
 type Client struct {
 	client       dynamic.Interface
 	namespace    string
@@ -112,8 +113,8 @@ func isMissingRight(err error, verb string) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot "+verb+" resource")
 }
 
-// A retry computes the delays between attempts. Each is twice the previous one, up to longest, less
-// a random part.
+// A retry computes the delays between attempts. Each delay is twice the previous one, up to longest, less a random
+// part.
 type retry struct{ first, longest time.Duration }
 
 func (r retry) delay(failures int) time.Duration {

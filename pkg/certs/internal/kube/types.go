@@ -19,7 +19,7 @@ var (
 	ErrOtherOwner = errors.New("belongs to another installation, so its caBundle is not changed")
 )
 
-// A Secret is a version of the CA's Secret.
+// A Secret has the content of the Secret of the CA at one version.
 type Secret struct {
 	Version string // the resourceVersion; empty if the Secret does not exist
 	Data    map[string][]byte
@@ -46,7 +46,7 @@ type Target struct {
 
 func (t Target) String() string { return t.Kind + " " + t.Name }
 
-// A TargetState is a version of a target.
+// A TargetState has the caBundles of a target at one version.
 type TargetState struct {
 	Version string    // the resourceVersion
 	Written time.Time // last change by our field manager, by the server's clock; zero if never

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Watch watches the Secret and the targets until ctx is done. It calls changed from several goroutines, after every
-// change and after every new connection, because it may have missed a change in between.
+// Watch watches the Secret and the targets until ctx is done. It calls changed from several goroutines: after every
+// change, and after every new connection, because a change may have happened without a connection.
 func (k *Client) Watch(ctx context.Context, targets []Target, changed func()) {
 	places := []objectRef{k.secret()}
 	for _, t := range targets {

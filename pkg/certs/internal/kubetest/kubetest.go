@@ -21,7 +21,7 @@ import (
 	"github.com/admitkit/admitkit/internal/apiserver/apiservertest"
 )
 
-// A Cluster is a real API server.
+// A Cluster is a real API server for tests.
 type Cluster struct {
 	Config *rest.Config
 	client dynamic.Interface // with the rights of an administrator

@@ -28,7 +28,7 @@ type FieldManagers struct {
 	known   sync.Map // from managedKind to *managedfields.FieldManager
 }
 
-// NewFieldManagers returns the field managers of objects.
+// NewFieldManagers returns FieldManagers for the kinds of objects in o.
 func NewFieldManagers(o *Objects) *FieldManagers { return &FieldManagers{objects: o} }
 
 type managedKind struct {

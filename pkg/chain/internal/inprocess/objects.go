@@ -148,7 +148,8 @@ func (o *Objects) Encode(obj runtime.Object, kind schema.GroupVersionKind) ([]by
 	return runtime.Encode(o.serializer, obj)
 }
 
-// internal removes the TypeMeta of a built-in object and returns the object.
+// internal removes the TypeMeta of a built-in object, so that it stands for the internal version. It returns the
+// object.
 func (o *Objects) internal(obj runtime.Object) runtime.Object {
 	if _, ok := obj.(runtime.Unstructured); !ok {
 		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})

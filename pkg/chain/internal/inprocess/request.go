@@ -37,7 +37,7 @@ type Request struct {
 	User            authenticationv1.UserInfo
 }
 
-// A DecodedRequest is a request after the API server decoded it.
+// A DecodedRequest is a request as the API server decodes it.
 type DecodedRequest struct {
 	Operation       admission.Operation
 	Resource        schema.GroupVersionResource

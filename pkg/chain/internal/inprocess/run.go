@@ -34,7 +34,7 @@ type WebhookStages interface {
 	NextStep()
 }
 
-// A Storage configures how the runs of a chain store objects.
+// A Storage configures how a Run stores objects.
 type Storage struct {
 	Managed      *FieldManagers
 	SetsDefaults bool                                          // Options.Default is set

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// A Subject is a request and the state of its object during a run.
+// A Subject is a request and the state of its object while the request is processed.
 type Subject struct {
 	*DecodedRequest
 	Objects *Objects
@@ -26,7 +26,8 @@ func (s *Subject) NewAttributes(object, old runtime.Object) admission.Attributes
 		s.Operation, s.Options, s.DryRun, s.User)
 }
 
-// Begin sets the attributes of the next admission.
+// Begin sets the attributes for the next stage of admission, mutating or validating. It forgets the object of the
+// previous stage.
 func (s *Subject) Begin(a admission.Attributes) { s.Attributes, s.current = a, nil }
 
 // Now returns the attributes with the object as the last patch left it.

@@ -26,7 +26,8 @@ func userOf(u authenticationv1.UserInfo) user.Info {
 	return info
 }
 
-// MastersOnly allows everything to members of system:masters. It is the default authorizer of an engine.
+// MastersOnly is an authorizer that allows everything to members of system:masters, and has no opinion about other
+// users. It is the default authorizer of an engine.
 var MastersOnly = authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	if slices.Contains(a.GetUser().GetGroups(), masters) {
 		return authorizer.DecisionAllow, "", nil

@@ -176,7 +176,7 @@ func (a *API) Get(ctx context.Context, path string, out any) error {
 	return a.Do(ctx, Message{Method: http.MethodGet, Path: path}, out)
 }
 
-// Write sends the object in with this method, and then overwrites it with the object in the response.
+// Write sends an object to a path. It then replaces the content of the object with the object in the response.
 func (a *API) Write(ctx context.Context, method, path string, in any) error {
 	body, err := json.Marshal(in)
 	if err != nil {

@@ -143,7 +143,7 @@ func (s *Submission) Message() Message {
 // setByServer lists the metadata fields that only the API server sets.
 var setByServer = []string{"uid", "resourceVersion", "creationTimestamp", "generation", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"}
 
-// Prepare creates the namespace and stores the old object.
+// Prepare creates the namespace of the request if it does not exist, and stores the old object if the request has one.
 func (s *Submission) Prepare(ctx context.Context) error {
 	if s.ObjectNamespace != "" {
 		if err := s.Namespaces.Need(ctx, s.ObjectNamespace); err != nil {

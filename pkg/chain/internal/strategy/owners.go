@@ -19,7 +19,8 @@ const (
 	ownersTwiceAfter = ".metadata.ownerReferences contains duplicate entries after mutating admission happens; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: %v"
 )
 
-// DedupOwners drops duplicate owner references and adds a warning.
+// DedupOwners drops duplicate owner references of an object and adds a warning for the client. afterMutating selects
+// the text of the warning.
 func DedupOwners(ctx context.Context, m metav1.Object, afterMutating bool) {
 	var unique []metav1.OwnerReference
 	var twice []string
