@@ -47,8 +47,7 @@ func testSelfManaged(t *testing.T, c *kubetest.Cluster) {
 		defer r.stop(t)
 	}
 	secrets := c.Resource("v1", "Secret", o.Namespace)
-	// until waits until a condition is true. Once all sources are trusted, each check requires that they stay
-	// trusted.
+	// until waits until done reports true for every source. Meanwhile it counts the calls, and the calls that fail.
 	calls, failed := 0, 0
 	until := func(what string, done func(Status) bool) {
 		t.Helper()

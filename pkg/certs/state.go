@@ -199,8 +199,8 @@ func (s *state) encode() (map[string][]byte, error) {
 	return map[string][]byte{stateKey: text, sumKey: sumOf(text), bundleKey: bundle(s.trusted())}, nil
 }
 
-// sumOf returns the checksum of a state. It detects damage that still decodes: one changed digit could end the trust in a
-// CA too soon.
+// sumOf returns the checksum of an encoded state. The checksum detects damage that leaves valid JSON: one changed digit
+// could end the trust in a CA too soon.
 func sumOf(text []byte) []byte {
 	sum := sha256.Sum256(text)
 	return []byte(hex.EncodeToString(sum[:]))

@@ -22,8 +22,8 @@ type Options struct {
 	// package. The engine drops fields that these types do not have, and runs their defaulting
 	// functions. Custom resources belong in CRDs instead.
 	Types []func(*runtime.Scheme) error
-	// CRDs define custom resources. Their objects are pruned, defaulted and validated by their
-	// schemas. Webhooks with matchPolicy Equivalent are called with any of the versions.
+	// CRDs define custom resources. Their objects are pruned, defaulted and validated by their schemas. A webhook with
+	// matchPolicy Equivalent is called if its rules name any of the versions.
 	CRDs []*apiextensionsv1.CustomResourceDefinition
 	// Conversions answer the conversion reviews of a CustomResourceDefinition, by its name. A
 	// definition without an entry is converted by the webhook in its clientConfig.
@@ -41,9 +41,8 @@ type Options struct {
 	// Default sets the defaults of a built-in type: after a request is decoded, and after each
 	// patch. If nil, no defaults are set.
 	Default func(runtime.Object)
-	// Validate validates an object of a built-in type, after the mutating and before the
-	// validating webhooks. old is nil unless the operation is UPDATE. If nil, only the metadata
-	// is validated.
+	// Validate validates an object of a built-in type, after the mutating and before the validating webhooks. old is
+	// nil unless the operation is UPDATE. If Validate is nil, only the metadata is validated.
 	Validate func(obj, old runtime.Object) field.ErrorList
 }
 

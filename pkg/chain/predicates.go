@@ -21,7 +21,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
 )
 
-// predicates evaluates the predicates of the API server's ShouldCallHook, which returns no reasons.
+// predicates evaluates the conditions under which the API server calls a webhook, and returns the reasons. The API
+// server's own function, ShouldCallHook, returns no reasons.
 type predicates struct {
 	namespaces *namespace.Matcher
 	objects    *object.Matcher

@@ -116,7 +116,7 @@ func TestReinvocation(t *testing.T) {
 	}
 }
 
-// trace returns the calls as the first letters of their webhooks, with the round.
+// trace returns the first letter of the webhook and the round of each call: "a0 b0 a1".
 func trace(r *chain.Result) string {
 	var calls []string
 	for _, c := range r.Calls {

@@ -59,7 +59,7 @@ func newEndpoint(c admissionregistrationv1.WebhookClientConfig, sort string, ind
 	return e
 }
 
-// clientConfig returns c with the key in place of the host.
+// clientConfig returns c with the key, the placeholder host, in place of the real host.
 func (e endpoint) clientConfig(c admissionregistrationv1.WebhookClientConfig) admissionregistrationv1.WebhookClientConfig {
 	u := url.URL{Scheme: "https", Host: e.key}
 	if e.service != nil {

@@ -149,7 +149,8 @@ func (f *FieldManagers) manager(kind managedKind) (*managedfields.FieldManager, 
 	return m, nil
 }
 
-// fields returns a converter that knows the fields of all versions, as buildOpenAPIModelsForApply does.
+// fields returns a converter that knows the fields of all versions of the custom resource, as
+// buildOpenAPIModelsForApply does.
 func (r *customResource) fields() (managedfields.TypeConverter, error) {
 	merged, err := builder.MergeSpecsV3()
 	if err != nil {
