@@ -14,7 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// expiring is a cluster with an expired serving certificate.
+// expiring is a cluster in which the webhook's serving certificate has expired.
 type expiring struct{ cluster }
 
 func (expiring) ask(context.Context, string) error {

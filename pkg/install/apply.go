@@ -34,8 +34,8 @@ func (a *applier) apply(ctx context.Context) error {
 	return nil
 }
 
-// checkNamespace returns an error if the webhook's namespace does not exist, because configurations for it would block
-// requests that no server answers. It returns nil if the namespace cannot be read.
+// checkNamespace returns an error if the webhook's namespace does not exist or is being deleted. No server could answer
+// there, so the configurations would block requests. If the check itself fails, checkNamespace returns nil.
 func (a *applier) checkNamespace(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -50,7 +50,7 @@ func (a *applier) checkNamespace(ctx context.Context) error {
 // API server trusts. Wait asks with dry-run requests, which are never stored.
 //
 // If ctx ends first, the error has the API server's last answer, such as why it cannot call the webhook. Wait fails at
-// once if waiting cannot help: without the permission to ask, or without the namespace.
+// once if its requests are not permitted, or if the namespace does not exist, because waiting would not help.
 func (i *Installer) Wait(ctx context.Context) error {
 	enforcement := checker{&i.installation}
 	return enforcement.await(ctx, enforcement.there(applied))

@@ -19,20 +19,20 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A cluster is the API server as an installation uses it. kubeCluster implements it.
+// A cluster sends the requests of an installation to an API server. kubeCluster is the implementation; tests have a
+// fake one.
 type cluster interface {
 	// read returns the stored configuration, or nil if there is none.
 	read(context.Context, sort) (*unstructured.Unstructured, error)
-	// apply applies a configuration. If object has a resourceVersion, apply returns errChanged unless
-	// the stored resourceVersion is equal. cut and remove check the resourceVersion of l in the same
-	// way.
+	// apply applies a configuration. If object has a resourceVersion and the stored one is different, apply returns
+	// errChanged. cut and remove check the resourceVersion of l in the same way.
 	apply(ctx context.Context, s sort, object *unstructured.Unstructured, force bool) error
 	// cut removes the webhooks with these indexes, even if another manager owns fields of them.
 	cut(ctx context.Context, s sort, l live, indexes []int) error
 	// remove deletes the configuration.
 	remove(ctx context.Context, s sort, l live) error
-	// ask sends the marker request with this label value over a new connection. It returns the API server's
-	// error unchanged, or errStripped.
+	// ask sends the marker request with this label value over a new connection. It returns the API server's error
+	// unchanged, errStripped, or nil if nothing denied the request.
 	ask(ctx context.Context, label string) error
 	// deployment returns the webhook's Deployment.
 	deployment(ctx context.Context, name string) (*unstructured.Unstructured, error)
@@ -41,7 +41,7 @@ type cluster interface {
 // requestTimeout limits one request. A marker request may take as long as the timeout of a webhook.
 const requestTimeout = 15 * time.Second
 
-// kubeCluster is a cluster with a real API server.
+// kubeCluster sends requests to a real API server.
 type kubeCluster struct {
 	client    dynamic.Interface
 	fresh     dynamic.Interface // opens a connection per request
@@ -114,7 +114,8 @@ func (c *kubeCluster) apply(ctx context.Context, s sort, object *unstructured.Un
 	return c.explain(s, "apply", err)
 }
 
-// owner returns a reference to the Namespace. Its UID changes when the Namespace is created again.
+// owner returns a reference to the Namespace. It reads the Namespace each time, because a new Namespace with the same
+// name has another UID.
 func (c *kubeCluster) owner(ctx context.Context) (metav1.OwnerReference, error) {
 	found, err := c.client.Resource(namespaces).Get(ctx, c.namespace, metav1.GetOptions{})
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// Each marker request uses a new connection, with HTTP/1.1 and HTTP/2. Otherwise one of several API servers
-// would answer all of them.
+// Each marker request must use a new connection, with HTTP/1.1 and HTTP/2. Otherwise one of several API servers would
+// answer all of them.
 func TestQuestionsHaveFreshConnections(t *testing.T) {
 	for _, http2 := range []bool{false, true} {
 		t.Run(fmt.Sprintf("http2 %v", http2), func(t *testing.T) {
@@ -65,8 +65,8 @@ func TestQuestionsHaveFreshConnections(t *testing.T) {
 	}
 }
 
-// Removing a webhook fails with a conflict if the configuration was changed since it was read. The last
-// webhook is removed first.
+// TestCut checks the patch by which cut removes two webhooks: it starts with the last webhook, and requires the
+// resourceVersion that was read. After a conflict, cut must return errChanged.
 func TestCut(t *testing.T) {
 	var body []byte
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -90,8 +90,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// The Namespace owns a configuration only as long as it has webhooks of ours. Otherwise a deletion of the Namespace
-// would delete the webhooks of others, and apply would fail without a Namespace.
+// apply must make the Namespace the owner of a configuration only if the configuration has our webhooks. Otherwise a
+// deletion of the Namespace would delete the webhooks of others, and apply would fail without a Namespace.
 func TestOwnerOfOurWebhooksOnly(t *testing.T) {
 	var applied []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package install registers hooks with a cluster from code. It reports when the API server enforces them: when calls
-// arrive, and not only when the configurations are stored.
+// Package install registers hooks with a cluster from code: it stores their webhook configurations. It also reports
+// when the API server enforces them, which is some time after they are stored.
 //
 // An [Installer] applies the configurations of hooks by server-side apply, so it changes no field that another field
 // manager owns. It adds one more webhook, the marker, to each configuration. In the webhook's own namespace, the marker
 // denies a Lease that has a label for this version of the configuration. No other client creates such a Lease.
-// [Installer.Wait] sends dry runs of such a Lease:
+// [Installer.Wait] sends dry runs of such a Lease, the marker requests:
 //
 //   - if the marker denies it, the API server has this version, can reach the webhook, and trusts its certificate;
 //   - if the API server cannot call the webhook, the error says what is wrong;
 //   - if nothing denies it, the API server does not know this version yet.
 //
-// Serve [Installer.Hooks], which include the markers.
+// The server must serve [Installer.Hooks], which include the marker hooks.
 //
 // # Order
 //
@@ -21,14 +21,14 @@
 // Apply removes dropped webhooks after it has stored the current ones. So call Apply before the server starts: then the
 // dropped webhooks are gone before a replica without them takes calls. With FailOpenFirst, new and dropped webhooks
 // have the failurePolicy Ignore while replicas are replaced. After the rollout [Installer.Promote] gives the new ones
-// the failurePolicy of their registration and then removes the dropped ones. This is the same if the program drops its
-// last mutating or its last validating hook. If RBAC then forbids the program to patch that configuration, its webhooks
-// keep their policies until they are removed.
+// the failurePolicy of their registration and then removes the dropped ones. The same happens if the program drops all
+// its mutating or all its validating hooks. But if RBAC does not permit the program to patch the configuration without
+// hooks, its webhooks keep their policies until they are removed.
 //
-// A webhook that the cluster already has with Fail, at the same server, keeps Fail, even if its rules change. An old
-// replica may then get a request that it does not know, and the call fails. Give such rules to a webhook with a new
-// name, which fails open first. If every request must be reviewed during the rollout, let the program also serve the
-// webhook with the old name for one more release. Then the old webhook fails closed until the new one does.
+// If the cluster already has a webhook with Fail at the same server, the webhook keeps Fail, even if its rules change.
+// An old replica may then get a request that it cannot handle, and the call fails. Give such rules to a webhook with a
+// new name, which fails open first. If every request must be reviewed during the rollout, let the program also serve
+// the webhook with the old name for one more release. Then the old webhook fails closed until the new one does.
 //
 // [Installer.Run] does all of this while the server runs, and retries after errors. [Installer.Status] returns its
 // progress.
@@ -53,9 +53,10 @@
 //
 // # The caBundle
 //
-// Without a CABundle in the options, the installer neither applies nor removes one. Then a self-managed source of
-// package certs, given [Installer.Targets], or cert-manager's injector owns that field. The installer and the owner
-// may start in any order. Use FailOpenFirst then: a new webhook is not promoted before it has the marker's caBundle.
+// Without a CABundle in the options, the installer neither applies nor removes one. Then cert-manager's injector owns
+// that field, or a self-managed certificate source of package certs to which you pass [Installer.Targets]. The
+// installer and the owner may start in any order. Use FailOpenFirst then: a new webhook is not promoted before it has
+// the marker's caBundle.
 //
 // # Permissions
 //

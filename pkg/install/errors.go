@@ -14,16 +14,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ErrSuperseded is wrapped by the error of an installation that another version of the program replaces: the stored
-// configuration has a higher Options.Revision, or the Deployment was rolled out with another Pod template. Nothing
-// needs to be done: the newer program installs.
+// ErrSuperseded means that another version of the program installs its webhooks instead: the stored configuration has a
+// higher Options.Revision, or the Deployment was rolled out with another Pod template. Nothing needs to be done. The
+// methods of an Installer return errors that wrap it.
 var ErrSuperseded = errors.New("superseded by a newer revision")
 
-// ErrRemoved is wrapped by the error of a waiting installation whose configuration was removed, for example by
-// [Installer.Remove]. Call [Installer.Apply] to install it again.
+// ErrRemoved means that the configurations were removed while the program was installing them, for example by
+// [Installer.Remove]. Call [Installer.Apply] to install them again. The methods of an Installer return errors that wrap
+// it.
 var ErrRemoved = errors.New("removed in the meantime")
 
-// explain adds advice to an error of the API server. what describes the failed request.
+// explain adds advice to an error of the API server. The text what describes the failed request.
 func explain(what string, err error) error {
 	switch conflicts := fieldConflicts(err); {
 	case err == nil:

@@ -39,8 +39,8 @@ func exampleHook() *webhook.Hook {
 	})
 }
 
-// A program installs its hooks while it serves them. Run the last line in an errgroup, beside the server
-// and the certificate source:
+// A program installs its hooks while it serves them. Run the installer in an errgroup, beside the server and the
+// certificate source:
 //
 //	server := webhook.NewServer(webhook.Options{TLSConfig: certs.TLSConfig(source), Ready: certs.Ready(source)}, installer.Hooks()...)
 //	group.Go(func() error { return source.Start(ctx) })

@@ -26,8 +26,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A fakeCluster answers marker requests by a script and stores the applied configurations. It does not
-// merge as server-side apply does; tests on a real API server cover that.
+// A fakeCluster stores the applied configurations. It answers marker requests by the field answer or, without it, by
+// the stored configurations. It does not merge as server-side apply does; tests on a real API server cover that.
 type fakeCluster struct {
 	mu       sync.Mutex
 	t        *testing.T
@@ -49,7 +49,7 @@ type fakeCluster struct {
 	removed  func(sort) // called after a configuration was deleted
 	held     []string   // finalizers, which delay deletions
 	ignored  int        // the number of deletions that have no effect yet
-	// unbundled: only the marker gets its caBundle injected.
+	// unbundled injects a caBundle only into the marker.
 	unbundled bool
 	bundled   sort                       // with unbundled, webhooks of this sort get their caBundles nevertheless
 	status    *unstructured.Unstructured // the Deployment with its status
@@ -99,7 +99,8 @@ func (c *fakeCluster) version(s sort) string {
 	return c.stored[s].GetResourceVersion()
 }
 
-// store stores a configuration as if no other client had changed it.
+// store stores a configuration with a new resourceVersion. Its managed fields say that fieldManager applied all
+// webhooks.
 func (c *fakeCluster) store(s sort, object *unstructured.Unstructured) {
 	own := map[string]any{}
 	for _, entry := range webhooks(object) {
@@ -217,7 +218,8 @@ func (c *fakeCluster) deployment(context.Context, string) (*unstructured.Unstruc
 	return c.status, nil
 }
 
-// answerOf returns the error with which an API server answers a marker request.
+// answerOf returns the error with which an API server answers a marker request, by its name. An unknown name becomes
+// the text of the error.
 func answerOf(text string) error {
 	switch text {
 	case "enforced":

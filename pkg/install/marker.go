@@ -32,8 +32,8 @@ const (
 	markerText = "the configuration is enforced: this answers the program that installed it"
 )
 
-// A stage is the progress of an installation. A configuration that has reached a stage has also reached all
-// earlier ones. Otherwise a replica that waits for an earlier stage would wait forever.
+// A stage is the progress of an installation. A marker that confirms a stage also confirms all earlier ones. Otherwise
+// a replica that waits for an earlier stage would wait forever.
 type stage string
 
 const (
@@ -46,7 +46,7 @@ func markerName(configuration string) string {
 	return "marker." + configuration + ".admitkit.dev"
 }
 
-// markerHooks returns a marker hook for each kind of hooks. Observers do not see their calls.
+// markerHooks returns a marker hook for each sort in s. The server's observers do not see calls to these hooks.
 func markerHooks(o Options, s []sort) []*webhook.Hook {
 	namespace := &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: o.namespace()}}
 	rule := webhook.OnCreate(leases.Group, leases.Version, leases.Resource)
@@ -85,7 +85,7 @@ func labelValue(s sort, configuration string, at stage, version string) string {
 	return string(at) + "-" + hex.EncodeToString(sum[:10])
 }
 
-// markerSelector selects the marker requests for these stages.
+// markerSelector returns a label selector for marker requests with these label values.
 func markerSelector(values []any) map[string]any {
 	return map[string]any{"matchExpressions": []any{map[string]any{
 		"key": markerLabel, "operator": string(metav1.LabelSelectorOpIn), "values": values,
@@ -109,7 +109,7 @@ var fullQuota = regexp.MustCompile(`^` + leases.Resource + `\.` + regexp.QuoteMe
 // errStripped says that another webhook removed the label before the marker saw the request.
 var errStripped = fmt.Errorf("a mutating webhook or policy removes the label %s from Leases: exclude Lease %s from it", markerLabel, markerObject)
 
-// resultOf interprets the API server's answer.
+// resultOf interprets the API server's answer to a marker request. A nil err means that nothing denied the request.
 func resultOf(marker string, err error) markerResult {
 	switch {
 	case err == nil:

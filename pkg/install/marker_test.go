@@ -31,8 +31,8 @@ func (r *register) Begin(ctx context.Context, h *webhook.Hook, _ *http.Request) 
 	return ctx, nil
 }
 
-// A starting program makes about thirty marker requests, and each is denied. Observers do not see them,
-// so metrics do not count these denials.
+// A starting program makes about thirty marker requests, and each is denied. Observers must not see these calls, so
+// that metrics do not count the denials.
 func TestMarkersAreNotObserved(t *testing.T) {
 	i, _ := newFake(t, options(), denying("one.example.com"), labelling("two.example.com"))
 	seen := &register{}
@@ -66,7 +66,7 @@ func TestMarkersAreNotObserved(t *testing.T) {
 	}
 }
 
-// served serves hooks on loopback until the end of the test.
+// served serves hooks on loopback until the end of the test. It returns the server's URL and a client that trusts it.
 func served(t *testing.T, o webhook.Options, hooks ...*webhook.Hook) (client *http.Client, url string) {
 	t.Helper()
 	ca, err := devcert.NewCA()

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// deployed returns a Deployment of one replica with an image.
+// deployed returns a Deployment with one replica. Its Pod template differs for each image.
 func deployed(t *testing.T, image string, ready bool) *unstructured.Unstructured {
 	t.Helper()
 	d := &appsv1.Deployment{Status: appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1}}
@@ -36,7 +36,8 @@ func (c *fakeCluster) deploy(object *unstructured.Unstructured) {
 	c.status = object
 }
 
-// If the webhook is uninstalled while a replica waits for anything, it stays uninstalled.
+// TestWaitingReplicaDoesNotUndoRemoval deletes the configurations while a replica waits. The replica must not apply
+// them again. A later call of Apply must.
 func TestWaitingReplicaDoesNotUndoRemoval(t *testing.T) {
 	waits := map[string]func(*Installer, context.Context) error{
 		"Run": (*Installer).Run,
@@ -96,7 +97,7 @@ func TestWaitingReplicaDoesNotUndoRemoval(t *testing.T) {
 }
 
 // An older program waits until its Deployment is ready. Meanwhile the Deployment changes to a newer program. The older
-// program then stops, even without a Revision.
+// program must then stop, even without a Revision.
 func TestOlderProgramStopsWithoutRevision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()
@@ -128,8 +129,8 @@ func TestOlderProgramStopsWithoutRevision(t *testing.T) {
 	})
 }
 
-// The older program applies nothing while the newer one is rolled out. If the rollout is undone, it
-// applies its webhooks again.
+// The older program must apply nothing while the newer one is rolled out. If the rollout is undone, the older program
+// must apply its webhooks again.
 func TestOlderProgramPausesDuringRollout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()
@@ -154,8 +155,8 @@ func TestOlderProgramPausesDuringRollout(t *testing.T) {
 	})
 }
 
-// A replica of an older program without mutating hooks starts and deletes their configuration. The newer
-// program does not take this for an uninstallation, and applies the configuration again.
+// A replica of an older program without mutating hooks starts and deletes the mutating configuration. The newer program
+// must not treat this as an uninstallation. It must apply the configuration again.
 func TestKindMissingInOlderProgramComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()
@@ -184,7 +185,7 @@ func (c *fakeCluster) has(s sort) bool {
 	return c.stored[s] != nil
 }
 
-// A replica applies one configuration again while Remove deletes the other one.
+// A replica applies the deleted configuration again while Remove is running. Remove must delete it once more.
 func TestRemoveDeletesReappliedConfiguration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, c := newFake(t, options(), denying("one.example.com"), labelling("two.example.com"))

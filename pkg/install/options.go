@@ -38,15 +38,15 @@ type Options struct {
 	// Ready is a further condition of Promote. Promote calls the function until it returns nil. If
 	// Ready is nil, there is no such condition.
 	Ready func(context.Context) error
-	// Revision orders the versions of a program during a rollout. An installation with a lower
-	// revision changes nothing and returns [ErrSuperseded]. Use a number that grows with every
-	// rollout, rollbacks included, such as .Release.Revision of Helm. Zero means no order: the last
-	// apply wins. If Deployment is set, the last apply normally comes from the newest program. The
-	// exception is an old replica that starts during the rollout.
+	// Revision orders the versions of a program during a rollout. If the stored configurations have a higher revision,
+	// the installer changes nothing and returns [ErrSuperseded]. Use a number that grows with every rollout, rollbacks
+	// included, such as .Release.Revision of Helm. Zero means no order: the last apply wins. If Deployment is set, the
+	// last apply normally comes from the newest program. The exception is an old replica that starts during the
+	// rollout.
 	Revision int64
-	// OwnedByNamespace makes the webhook's Namespace the owner of the configurations. After a deletion of the Namespace, the
-	// garbage collector of Kubernetes deletes them too. Without an owner they stay, and each call to the deleted webhook
-	// fails. Set it only if the webhook runs in that Namespace. It needs the permission to get the Namespace. A
+	// OwnedByNamespace makes the webhook's Namespace the owner of the configurations. When the Namespace is deleted,
+	// the garbage collector of Kubernetes deletes them too. Without an owner they stay, and each call to the deleted
+	// webhook fails. Set it only if the webhook runs in that Namespace. It needs the permission to get the Namespace. A
 	// configuration is deleted as a whole, so do not set it if other managers add webhooks to the configurations.
 	OwnedByNamespace bool
 	// Force takes over fields of another field manager, such as helm or kubectl, and configurations
@@ -87,8 +87,9 @@ func (o Options) owner() string {
 
 const ofURL = "://" // part of an owner with a URL instead of a Service
 
-// sameNamespace reports whether two owners may remove each other's configurations: an owner with a URL, such as a
-// program outside of the cluster, matches every owner in its namespace. To install, the owners must be equal.
+// sameNamespace reports whether two installations may remove each other's configurations. The arguments are results of
+// Options.owner. An installation with a URL, such as a program outside of the cluster, matches every installation in
+// its namespace. Installing is stricter: it requires equal owners.
 func sameNamespace(a, b string) bool {
 	namespace, service, _ := strings.Cut(a, "/")
 	otherNamespace, otherService, _ := strings.Cut(b, "/")

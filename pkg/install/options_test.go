@@ -77,7 +77,7 @@ func TestHooksAndTargets(t *testing.T) {
 	}
 }
 
-// The targets are only the webhooks that this server serves with the certificate of its source.
+// Targets must return only the webhooks that this server serves with the certificate of its source.
 func TestTargetsOmitWebhooksServedElsewhere(t *testing.T) {
 	at := func(name string, c admissionregistrationv1.WebhookClientConfig) *webhook.Hook {
 		return webhook.Validating(admissionregistrationv1.ValidatingWebhook{
@@ -99,7 +99,8 @@ func TestTargetsOmitWebhooksServedElsewhere(t *testing.T) {
 	}
 }
 
-// The marker webhook matches only marker requests in the webhook's namespace, which the hooks exclude.
+// The marker webhook must match only marker requests in the webhook's namespace. The webhooks of the program's own
+// hooks exclude that namespace.
 func TestMarkerIsScoped(t *testing.T) {
 	i, _ := newFake(t, options(), denying("one.example.com"))
 	_, c, err := webhook.Configurations(i.o.Configuration, i.Hooks()...)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// An applier changes the configurations during one call of an Installer's method, in an order in which no request is
-// wrongly denied or passes unseen.
+// An applier changes the configurations during one call of an Installer's method. The order of its changes ensures that
+// no request is wrongly denied or passes without review.
 type applier struct {
 	*installation
 	stored    *store
@@ -21,9 +21,9 @@ type applier struct {
 	failsOpen bool // the last apply used Ignore in place of Fail
 }
 
-// A validating hook often verifies what a mutating hook of the same program does, and would deny requests without it. So
-// the mutating webhooks are stored first and removed last. The two configurations reach an API server at
-// different times, so the first is seen there before the second is changed.
+// A validating hook often verifies what a mutating hook of the same program does, and would deny requests without it.
+// So the mutating webhooks are stored first and removed last. An API server reads the two configurations at different
+// times. So the installer waits until it has read the first one before it changes the second one.
 //
 // The wait in between is bounded: if an API server never shows what it enforces, the second configuration must still be
 // applied.
@@ -50,8 +50,8 @@ func (a *applier) applyInOrder(ctx context.Context, p phase) error {
 	return a.one(ctx, a.wanted[1], p)
 }
 
-// one applies a configuration. If the program has no hooks of its kind, the opening phase sets
-// Ignore on the stored webhooks.
+// one applies the configuration w, and retries after a conflict. If the program has no hooks of its kind, one sets
+// Ignore on the stored webhooks in the phase opening, and does nothing in other phases.
 func (a *applier) one(ctx context.Context, w wanted, p phase) error {
 	return a.stored.untilUnchanged(ctx, func() error {
 		switch {
@@ -67,7 +67,7 @@ func (a *applier) one(ctx context.Context, w wanted, p phase) error {
 // failOpen applies both configurations with Ignore for new and unwanted webhooks.
 func (a *applier) failOpen(ctx context.Context) error {
 	first, second := a.wanted[0], a.wanted[1]
-	if second.object == nil { // the validating webhooks are opened before the mutating ones
+	if second.object == nil { // the validating webhooks get Ignore before the mutating ones
 		first, second = second, first
 	}
 	if err := a.one(ctx, first, opening); err != nil {
@@ -205,7 +205,7 @@ func (a *applier) store(ctx context.Context, w wanted, found live, p phase) erro
 	return err
 }
 
-// applier returns the applier of one call. serves means that a server runs or starts in the same program.
+// applier returns a new applier for one call. serves means that a server runs or starts in the same program.
 func (i *Installer) applier(serves bool) *applier {
 	shared := &i.installation
 	return &applier{installation: shared, stored: &store{installation: shared}, checker: checker{shared}, serves: serves}
@@ -214,8 +214,9 @@ func (i *Installer) applier(serves bool) *applier {
 // If the program has no hooks of a kind any more, every webhook of that configuration is unwanted. Like other unwanted
 // webhooks, they are removed only after the new ones are enforced.
 
-// retire withdraws a configuration without hooks and reports whether there was one. If it was the validating
-// configuration, retire waits until no API server that answers still enforces it. Then the mutating one can be removed.
+// retire removes our webhooks from a configuration for which the program has no hooks. It reports whether there were
+// any. If it is the validating configuration, retire then waits for a limited time until it is no longer enforced. Then
+// the mutating one can be removed.
 func (a *applier) retire(ctx context.Context, w wanted) (bool, error) {
 	if w.object != nil {
 		return false, nil
@@ -233,7 +234,7 @@ func (a *applier) retire(ctx context.Context, w wanted) (bool, error) {
 	return true, a.checker.settles(ctx, orderPatience, a.checker.gone()[1:])
 }
 
-// retireAll removes the unwanted webhooks after the wanted ones are enforced. It begins with the validating ones.
+// retireAll removes the unwanted webhooks, the validating ones first. The wanted ones must be enforced already.
 func (a *applier) retireAll(ctx context.Context, patience time.Duration) error {
 	var errs []error
 	var gone []question

@@ -13,8 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// slow is an API server whose requests take long, so that the requests of several replicas
-// interleave.
+// slow is an API server whose requests take a random time, so that the requests of several replicas interleave.
 type slow struct {
 	*laggard
 	mu     *sync.Mutex
@@ -45,7 +44,8 @@ func (s *slow) remove(ctx context.Context, which sort, l live) error {
 	return s.laggard.remove(ctx, which, l)
 }
 
-// Several replicas install at random times, and a user uninstalls at a random time.
+// Several replicas install at random times, and a user uninstalls at a random time. The validating webhooks must never
+// be enforced without the mutating ones.
 func TestOrderWithManyReplicas(t *testing.T) {
 	for range 20 {
 		seed := rand.Uint64()

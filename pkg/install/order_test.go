@@ -77,8 +77,8 @@ func (l *laggard) ask(_ context.Context, label string) error {
 	return nil
 }
 
-// A validating hook checks the change of a mutating hook. It must not deny a request that the mutating
-// hook did not see.
+// A validating hook checks the change of a mutating hook. The API server must never enforce the validating hook without
+// the mutating one, so that no unmutated object is denied.
 func TestValidatingHookNotEnforcedWithoutMutatingHook(t *testing.T) {
 	for _, first := range []string{"Apply", "Run"} {
 		for _, openFirst := range []bool{true, false} {
@@ -109,7 +109,8 @@ func TestValidatingHookNotEnforcedWithoutMutatingHook(t *testing.T) {
 	}
 }
 
-// A version without the two hooks removes the validating one first. A version with them adds the mutating one first.
+// A new version replaces a mutating hook and the validating hook that verifies it. It must add the mutating one first,
+// and remove the validating one first.
 func TestRemovedAndAddedHooksKeepOrder(t *testing.T) {
 	for _, openFirst := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -130,7 +131,7 @@ func TestRemovedAndAddedHooksKeepOrder(t *testing.T) {
 			for _, entries := range c.history {
 				policies := policiesOf(entries)
 				for _, name := range []string{"old-verify", "old-inject", "new-verify", "new-inject"} {
-					// Each version has a hook that the other one lacks. This hook identifies the version.
+					// A changed hook is only in one of the two configurations, which its name identifies.
 					if same := strings.Contains(policies, "verify") == strings.HasSuffix(name, "verify"); same && strings.Contains(policies, name) != there[name] {
 						there[name] = !there[name]
 						log = append(log, fmt.Sprint(name, " ", there[name]))
@@ -144,7 +145,7 @@ func TestRemovedAndAddedHooksKeepOrder(t *testing.T) {
 	}
 }
 
-// A delayed API server enforces each kind as it was stored some time ago.
+// A delayed API server enforces each configuration as it was stored some time ago.
 type delayed struct {
 	*fakeCluster
 	delay map[sort]time.Duration
@@ -156,7 +157,7 @@ type moment struct {
 	stored *unstructured.Unstructured
 }
 
-// watch calls see with each enforced state until the test ends.
+// watch calls see with the enforced webhooks and their failure policies, every 10 ms until the test ends.
 func (d *delayed) watch(t *testing.T, see func(mutates, validates string)) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan struct{})
@@ -200,7 +201,8 @@ func (d *delayed) ask(_ context.Context, label string) error {
 	return nil
 }
 
-// The last hook of a kind is removed, together with a hook of the other kind that depends on it.
+// The last hook of a kind is removed, together with a hook of the other kind that depends on it. The validating hook
+// must not be enforced with Fail without the mutating one.
 func TestLastHookOfAKindIsRemovedInOrder(t *testing.T) {
 	rows := map[string]func() *webhook.Hook{
 		"only what mutates stays":   func() *webhook.Hook { return labelling("stays.example.com") },
@@ -245,8 +247,9 @@ func TestLastHookOfAKindIsRemovedInOrder(t *testing.T) {
 	}
 }
 
-// Run waits until the mutating hooks are served, because its program serves them and caBundles may come
-// one after the other. Apply does not wait, because it may run before the server starts.
+// Run must store the validating webhooks only when calls to the mutating ones succeed, because the two configurations
+// may get their caBundles at different times. Apply does not wait for calls, because it may run before the server
+// starts.
 func TestRunWaitsForServedMutatingHooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, c := newFake(t, options(), denying("verify.example.com"), labelling("inject.example.com"))
@@ -272,7 +275,8 @@ func TestRunWaitsForServedMutatingHooks(t *testing.T) {
 	})
 }
 
-// If the API server never shows the enforced state, the installer applies the second kind after a time limit.
+// If the check requests never get the expected answer, Apply must store the second configuration after a time limit.
+// Remove must also delete both.
 func TestOrderHasATimeLimit(t *testing.T) {
 	for name, answer := range map[string]string{"another policy denies the checks": "another policy", "the checks are forbidden": "forbidden", "the API server never knows": "absent", "it stays": "enforced"} {
 		t.Run(name, func(t *testing.T) {
@@ -294,7 +298,8 @@ func TestOrderHasATimeLimit(t *testing.T) {
 	}
 }
 
-// While a missing caBundle keeps a mutating webhook at Ignore, the validating webhooks stay at Ignore, too.
+// While a missing caBundle keeps a mutating webhook at Ignore, Promote must keep the validating webhooks at Ignore,
+// too.
 func TestValidatingStaysOpenWhileMutatingIsOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()
@@ -309,7 +314,8 @@ func TestValidatingStaysOpenWhileMutatingIsOpen(t *testing.T) {
 	})
 }
 
-// The hooks are uninstalled while the installer waits between the two kinds.
+// A user deletes the configurations while Run waits between the mutating and the validating one. Run must not store
+// them again.
 func TestRemovalBetweenTheKindsIsNotUndone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, c := newFake(t, options(), denying("verify.example.com"), labelling("inject.example.com"))

@@ -10,8 +10,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// Two installations have the same name: one program in two namespaces, or two programs. The second
-// one is rejected.
+// Two installations have the same name: one program in two namespaces, or two programs. The second one must be rejected
+// unless Force is set.
 func TestOtherInstallationWithTheSameNameIsKept(t *testing.T) {
 	at := func(namespace, service string) Options {
 		o := options()

@@ -13,7 +13,7 @@ import (
 //
 //  1. It waits until Deployment and Ready of the options report every replica as ready.
 //  2. It applies and waits as [Installer.Apply] and [Installer.Wait] do, so that the API server can reach the webhook.
-//  3. It applies the real policies and waits until they are enforced.
+//  3. It applies the failure policies of the registrations and waits until they are enforced.
 //  4. It removes the webhooks that are no longer among the hooks.
 //
 // A replica's readiness must not depend on Promote. Several replicas may promote at once.
@@ -26,13 +26,14 @@ func (i *Installer) Promote(ctx context.Context) error {
 	return i.status.ended(err)
 }
 
-// A promoter installs the configurations in all steps, for one Run or Promote.
+// A promoter does the steps of one call of Run or Promote.
 type promoter struct {
 	*applier
 	rollout *rollout
 }
 
-// promote waits for readiness without a limit, and for the API server at most patience, if that is not zero.
+// promote does the steps of Installer.Promote. It waits for the replicas without a time limit. Each wait for the API
+// server takes at most patience, unless patience is zero.
 func (p *promoter) promote(ctx context.Context, patience time.Duration) error {
 	if err := p.rollout.awaitReady(ctx); err != nil {
 		return err
@@ -53,7 +54,8 @@ func (p *promoter) promote(ctx context.Context, patience time.Duration) error {
 	return p.retireAll(ctx, patience)
 }
 
-// failClosed applies the real policies as soon as each webhook has the caBundle that its calls need.
+// failClosed applies the failure policies of the registrations. While a webhook lacks the marker's caBundle, failClosed
+// retries, for at most patience.
 func (p *promoter) failClosed(ctx context.Context, patience time.Duration) error {
 	ctx, cancel := bounded(ctx, patience)
 	defer cancel()
@@ -72,7 +74,7 @@ func (p *promoter) failClosed(ctx context.Context, patience time.Duration) error
 	}
 }
 
-// promoter returns the promoter of one call.
+// promoter returns a new promoter for one call of Run or Promote.
 func (i *Installer) promoter() *promoter {
 	return &promoter{applier: i.applier(true), rollout: &rollout{installation: &i.installation}}
 }

@@ -26,19 +26,20 @@ type RBACOptions struct {
 	// Hooks are the installed hooks. Required. The permissions to create and change configurations cover
 	// only the kinds of these hooks.
 	Hooks []*webhook.Hook
-	// Certs are the options of a self-managed source of package certs, if the program runs one. An unset
-	// namespace means the webhook's.
+	// Certs are the options of a self-managed source of package certs, if the program runs one. An empty Namespace
+	// means the webhook's namespace.
 	Certs *certs.Options
 	// SecretExists omits the permission to create Secrets, which RBAC cannot restrict to one name. Then the Secret of Certs
 	// must exist, and may be empty.
 	SecretExists bool
-	// Rules are further permissions of the program by namespace, for example to list the Namespaces that its hooks read.
-	// Those with the key "" become rules of the ClusterRole, the others of a Role in that namespace.
+	// Rules are further permissions of the program by namespace, for example to list the Namespaces that its hooks
+	// read. Rules with the key "" are added to the ClusterRole. Rules with another key are added to the Role in that
+	// namespace.
 	Rules map[string][]rbacv1.PolicyRule
 }
 
-// Permissions are the least permissions with which a program can install its hooks. They are named after the
-// configuration. To let another account remove the configurations, bind the roles to it, too.
+// Permissions are roles with their bindings, as [RBAC] and [PermissionsFor] return them. All have the same name; RBAC
+// uses the name of the configuration. To let another account remove the configurations, bind the roles to it, too.
 type Permissions struct {
 	ClusterRole        *rbacv1.ClusterRole
 	ClusterRoleBinding *rbacv1.ClusterRoleBinding
@@ -48,13 +49,13 @@ type Permissions struct {
 	RoleBindings []*rbacv1.RoleBinding
 }
 
-// RBAC returns the permissions that an [Installer] with these options needs: to read, apply and delete its
-// configurations, to send dry runs of one Lease, and to read the Deployment and the Namespace. It adds the
-// permissions of the certificate source. If all hooks are mutating, or all are validating, the program may also read
-// and delete a configuration of the other kind, which an earlier version may have left.
+// RBAC returns the least permissions that an [Installer] with these options needs: to read, apply and delete its
+// configurations, to send dry runs of one Lease, and to read the Deployment and the Namespace. It adds the permissions
+// of the certificate source. If all hooks are mutating, or all are validating, the program may also read and delete a
+// configuration of the other kind, which an earlier version may have left.
 //
-// Every rule names its objects, except the rule to create the Secret. RBAC cannot restrict creation by name. Create an
-// empty Secret yourself to drop that rule.
+// Every rule that RBAC adds names its objects, except the rule to create the Secret, which Kubernetes cannot restrict
+// to a name. To drop that rule, create an empty Secret yourself and set SecretExists.
 //
 // The permission to patch even its own configuration is strong: the configuration decides which requests of the cluster
 // the webhook sees and, if it is mutating, changes. The holder of the account's token is nearly a cluster
@@ -103,9 +104,9 @@ func RBAC(o Options, r RBACOptions) (*Permissions, error) {
 	return all.permissions(name, account, r.Rules), nil
 }
 
-// PermissionsFor returns the permissions of a program that does not install its hooks. They are bound to the subject. The
-// rules are grouped by namespace: those with the key "" become a ClusterRole, the others a Role in that namespace.
-// Without rules there is no object.
+// PermissionsFor returns roles with these rules, bound to the subject, for a program that does not install its hooks.
+// All objects have this name. The keys of rules are namespaces. The rules with the key "" become a ClusterRole, and the
+// others become a Role in their namespace. Without rules, the result has no objects.
 func PermissionsFor(name string, subject rbacv1.Subject, rules map[string][]rbacv1.PolicyRule) *Permissions {
 	return rights{}.permissions(name, subject, rules)
 }
@@ -155,8 +156,7 @@ func (r rights) allowCerts(namespace string, o certs.Options, secretExists bool)
 	return nil
 }
 
-// permissions returns roles with the rights and the rules, bound to the subject. The keys of
-// rules are namespaces.
+// permissions returns roles with these rights and rules, bound to the subject. The keys of rules are namespaces.
 func (r rights) permissions(name string, subject rbacv1.Subject, rules map[string][]rbacv1.PolicyRule) *Permissions {
 	p := &Permissions{}
 	meta := func(namespace string) metav1.ObjectMeta {

@@ -7,11 +7,11 @@ import (
 	"fmt"
 )
 
-// Remove deletes the configurations, the validating one first, and waits until none is enforced. Webhooks of other managers
-// stay. A configuration with finalizers stays without our webhooks. A missing configuration is not an error. A
-// missing namespace is not an error either, although no marker request can be sent without it. A program outside of
-// the cluster, called by URL, may remove what a program with a Service in the same namespace has installed, and vice
-// versa.
+// Remove deletes the configurations, the validating one first, and waits until neither is enforced. If a configuration
+// has webhooks of other managers, or finalizers delay its deletion, Remove only removes this installation's webhooks
+// from it. A missing configuration is not an error. If the namespace is missing, Remove deletes the configurations, but
+// cannot check that they are no longer enforced. A program outside of the cluster that is called by URL can remove the
+// configurations of a program with a Service in the same namespace, and the other way round.
 //
 // Remove affects all replicas at once. Call it when the webhook is uninstalled, from a job or the last replica, before
 // the servers stop; do not call it whenever a replica ends. Replicas that are installing give up. A replica that
@@ -42,13 +42,13 @@ func (i *Installer) Remove(ctx context.Context) error {
 	return i.status.ended(err)
 }
 
-// remove removes all our webhooks. took reports whether there were any.
+// remove removes all webhooks of this installation. took reports whether there were any.
 func (a *applier) remove(ctx context.Context) (took bool, err error) {
 	left, err := a.stored.left(ctx)
 	if err != nil {
 		return false, err
 	}
-	for len(left) > 0 { // a replica that saw only one of them deleted may restore it once
+	for len(left) > 0 { // a replica that saw only one configuration deleted may apply it once more
 		took = true
 		if err := a.takeAway(ctx, left[0], len(left) > 1); err != nil {
 			return took, err
@@ -60,8 +60,9 @@ func (a *applier) remove(ctx context.Context) (took bool, err error) {
 	return took, nil
 }
 
-// takeAway withdraws one configuration. If the other one still exists, takeAway waits until w is no longer
-// enforced, because the validating webhooks would deny objects that are no longer mutated.
+// takeAway removes our webhooks from the configuration w, or deletes it. another means that the mutating configuration
+// still exists. Then takeAway waits until w is no longer enforced: its validating webhooks would deny objects that are
+// no longer mutated.
 func (a *applier) takeAway(ctx context.Context, w wanted, another bool) error {
 	if err := a.stored.untilUnchanged(ctx, func() error { return a.stored.withdraw(ctx, w) }); err != nil {
 		return err

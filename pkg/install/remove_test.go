@@ -16,7 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A finalizer delays the deletion of a configuration, and the API server still enforces it.
+// A finalizer delays the deletion of a configuration, and the API server still enforces it. Remove must then remove the
+// webhooks from it.
 func TestRemoveEmptiesConfigurationWithFinalizer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log []string
@@ -61,7 +62,7 @@ type uncut struct{ *fakeCluster }
 
 func (uncut) cut(context.Context, sort, live, []int) error { return errors.New("you may not patch") }
 
-// A deletion without effect is repeated only after a pause.
+// If a deletion has no effect, Remove must pause before it repeats the deletion.
 func TestRemovePausesBetweenTwoDeletions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, c := newFake(t, options(), denying("one.example.com"))
@@ -115,7 +116,7 @@ func TestRemoveWithoutANamespace(t *testing.T) {
 	})
 }
 
-// Remove ignores a missing namespace only after it has deleted the configurations.
+// Remove must ignore a missing namespace only after it has deleted the configurations.
 func TestRemoveReportsAConfigurationThatItCannotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, c := newFake(t, options(), denying("one.example.com"))
@@ -129,7 +130,7 @@ func TestRemoveReportsAConfigurationThatItCannotRead(t *testing.T) {
 	})
 }
 
-// noReads is a cluster that answers each read of a configuration as it answers a request in a missing namespace.
+// noReads is a cluster in which reading a configuration fails with the error for a missing namespace.
 type noReads struct{ placeless }
 
 func (n noReads) read(ctx context.Context, _ sort) (*unstructured.Unstructured, error) {

@@ -16,7 +16,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// policiesOf writes the failure policies of all webhooks except the marker.
+// policiesOf returns the names and failure policies of all webhooks except the marker.
 func policiesOf(entries []map[string]any) string {
 	var parts []string
 	for _, entry := range entries {
@@ -29,7 +29,8 @@ func policiesOf(entries []map[string]any) string {
 
 func (c *fakeCluster) policies() string { return policiesOf(webhooks(c.stored[validating])) }
 
-// A webhook is renamed or removed. At any time, the old or the new webhook is enforced.
+// A new version of the program renames or removes a webhook. Promote must change the stored webhooks in the expected
+// steps, even if it fails once after any number of changes and is then called again.
 func TestRename(t *testing.T) {
 	a, b := func() *webhook.Hook { return denying("a.example.com") }, func() *webhook.Hook { return denying("b.example.com") }
 	m := func() *webhook.Hook { return labelling("m.example.com") }
@@ -85,7 +86,7 @@ func TestRename(t *testing.T) {
 	}
 }
 
-// The first replica of a rollout that never finishes removes nothing.
+// The newer program has no validating hooks. It must not remove the validating configuration until the rollout is over.
 func TestKindStaysUntilTheRolloutIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()
@@ -118,8 +119,8 @@ func TestKindStaysUntilTheRolloutIsOver(t *testing.T) {
 	})
 }
 
-// RBAC does not permit patching the configuration of a kind without hooks. Such a configuration is
-// deleted without being patched first.
+// RBAC does not permit patching the configuration of a kind without hooks. Promote must delete such a configuration
+// without patching it first.
 func TestKindThatMayNotBePatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()
@@ -152,7 +153,7 @@ func (u unpatched) apply(ctx context.Context, s sort, object *unstructured.Unstr
 	return u.fakeCluster.apply(ctx, s, object, force)
 }
 
-// A later replica of the new program neither applies the webhook with the old name again nor delays its removal.
+// A later replica of the new program must neither apply the webhook with the old name again nor delay its removal.
 func TestRenameWithManyReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()
@@ -182,7 +183,8 @@ func TestRenameWithManyReplicas(t *testing.T) {
 	})
 }
 
-// After Apply, Wait returns only when the API server no longer enforces the old name.
+// While the webhook with the old name is stored, the marker must not confirm the stage applied. So Wait returns only
+// when the API server no longer enforces the old webhook.
 func TestWaitRequiresRemovalOfOldNames(t *testing.T) {
 	i, c := newFake(t, options(), denying("a.example.com"))
 	if err := i.Apply(t.Context()); err != nil {

@@ -49,7 +49,7 @@ func TestRestartRepairsUndoneRollout(t *testing.T) {
 					return again.Status()
 				}
 				at := restart()
-				if revisions[0] > 0 { // the older template's revision, so the replica takes itself for superseded
+				if revisions[0] > 0 { // the replica has the revision of the older template, so it is superseded
 					if at.Phase != Superseded || c.policies() != "new Ignore, old Ignore" {
 						t.Errorf("restarted: %+v, %s", at, c.policies())
 					}
@@ -66,7 +66,7 @@ func TestRestartRepairsUndoneRollout(t *testing.T) {
 	}
 }
 
-// A webhook with Fail that moves to another server is first applied with Ignore, as a new webhook is.
+// A stored webhook with Fail moves to another server. Apply must first set Ignore on it, as on a new webhook.
 func TestAnotherServerFailsOpenFirst(t *testing.T) {
 	at := func(url string) Options {
 		o := options()

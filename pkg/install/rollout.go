@@ -21,7 +21,7 @@ type rollout struct {
 	template string // the Deployment's Pod template when it was first read
 }
 
-// awaitReady polls until every replica is ready.
+// awaitReady polls until every replica is ready and Options.Ready returns nil.
 func (r *rollout) awaitReady(ctx context.Context) error {
 	pause, last := r.o.Interval, ""
 	began := time.Now()
@@ -107,8 +107,8 @@ func rolledOut(d *appsv1.Deployment) error {
 // errStandBack says that this replica must not install for now.
 var errStandBack = errors.New("its Pod template has changed since this program started, and is being rolled out: the new replicas install the webhooks")
 
-// standBack returns an error if the Deployment has moved on to another program. If it cannot read the Deployment, it
-// returns nil. The wait for readiness reports that error.
+// standBack returns an error if the Deployment has moved on to another Pod template. If it cannot read the Deployment,
+// it returns nil: awaitReady reports that error later.
 func (r *rollout) standBack(ctx context.Context) error {
 	if r.o.Deployment == "" {
 		return nil
@@ -127,7 +127,7 @@ func (r *rollout) replaced() error {
 	return fmt.Errorf("Deployment %s/%s: its Pod template has changed since this program started, and the rollout is complete: %w", r.o.namespace(), r.o.Deployment, ErrSuperseded)
 }
 
-// differs reports whether the template has changed since the beginning.
+// differs reports whether the template has changed since the first call.
 func (r *rollout) differs(template string) bool {
 	if r.template == "" {
 		r.template = template

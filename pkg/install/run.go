@@ -16,13 +16,13 @@ const (
 	patience = time.Minute
 )
 
-// Run calls [Installer.Apply], [Installer.Wait] and [Installer.Promote], and logs and retries every error. It returns nil
-// when all is done, when ctx ends, when a newer program installs ([ErrSuperseded]), or when its configuration was removed
-// ([ErrRemoved]). It removes nothing, because other replicas keep running. It does not watch the configurations afterwards:
-// see [Installer.Watch].
+// Run calls [Installer.Apply], [Installer.Wait] and [Installer.Promote], and logs and retries every error. It returns
+// nil when the webhooks are installed and enforced, when ctx ends, when a newer program installs ([ErrSuperseded]), or
+// when its configuration was removed ([ErrRemoved]). It removes nothing, because other replicas keep running. It does
+// not watch the configurations afterwards: see [Installer.Watch].
 //
-// Run it in an errgroup beside Server.Start, or in a controller-runtime manager as a manager.RunnableFunc, which the leader
-// runs.
+// Call Run in an errgroup beside Server.Start, or add it to a controller-runtime manager as a manager.RunnableFunc,
+// which only the leader runs.
 func (i *Installer) Run(ctx context.Context) error {
 	if i.o.Deployment != "" && i.o.Revision == 0 {
 		i.logger.Info("Revision is not set: a replica of an older version that starts during a rollout installs its hooks until the rollout is over")

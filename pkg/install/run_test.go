@@ -85,7 +85,8 @@ func TestApplyRetriesAfterConflict(t *testing.T) {
 	}
 }
 
-// Another replica promotes after this one has read that the webhooks are open.
+// TestApplyKeepsPromotedWebhooksClosed lets another replica call Promote after Apply has read failurePolicy Ignore.
+// Apply must not set Ignore again.
 func TestApplyKeepsPromotedWebhooksClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()

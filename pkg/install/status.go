@@ -60,7 +60,7 @@ func (p *progress) begins() {
 	}
 }
 
-// stored records that all webhooks are stored.
+// stored records that all webhooks are stored. If open is true, some of them have Ignore in place of Fail.
 func (p *progress) stored(open bool) {
 	if open {
 		p.enters(FailingOpen)

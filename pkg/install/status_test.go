@@ -76,8 +76,8 @@ func TestPhases(t *testing.T) {
 	})
 }
 
-// A webhook that never gets its failurePolicy Fail admits everything when it fails, so the Status has an
-// error after a while.
+// While Run waits for a Deployment that never becomes ready, it must log an error every five minutes. With
+// FailOpenFirst the error must warn that requests can bypass the webhooks.
 func TestEndlessWaitIsAnError(t *testing.T) {
 	for _, openFirst := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestRemoveLogsWhetherWebhooksExisted(t *testing.T) {
 	})
 }
 
-// The Status has the current error, and no error that has been resolved.
+// Status must return the error that delays Promote at the moment, and no error that has been resolved.
 func TestStatusHasTheLastError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()
@@ -168,7 +168,8 @@ func TestStatusHasTheLastError(t *testing.T) {
 	})
 }
 
-// A user deletes an installed configuration, and it cannot be applied again. The Status reports that it is missing.
+// A user deletes an installed configuration, and Apply fails to store it again. The phase must then be Installing, and
+// not Installed.
 func TestMissingConfigurationIsNotInstalled(t *testing.T) {
 	i, c := newFake(t, options(), denying("one.example.com"))
 	if err := i.Apply(t.Context()); err != nil || i.Status().Phase != Installed {

@@ -9,9 +9,9 @@ import (
 	"slices"
 )
 
-// A store reads and changes the stored configurations during one call of an Installer's method. Such a call may last
-// long, so the store remembers which configurations existed. If a user removes one of them meanwhile, it is not
-// installed again.
+// A store reads and changes the stored configurations during one call of an Installer's method. Such a call can take
+// hours, so the store remembers which configurations existed. If a user removes them during the call, the store returns
+// ErrRemoved, and they are not installed again.
 type store struct {
 	*installation
 	seen           map[sort]bool // configurations that existed
@@ -80,7 +80,7 @@ func (s *store) missed(ctx context.Context, w wanted, found live) error {
 	return fmt.Errorf("%s %s: %w", kindOf[w.sort], w.name, ErrRemoved)
 }
 
-// remember records which configurations exist at the beginning.
+// remember records which configurations exist when the call begins.
 func (s *store) remember(ctx context.Context) error {
 	for _, w := range s.wanted {
 		found, err := s.find(ctx, w)

@@ -49,7 +49,8 @@ func (c checker) gone() []question {
 	return list
 }
 
-// await repeats the questions until all answers were as expected for the required number of times in a row.
+// await repeats the questions until all answers were as expected in as many rounds in a row as Options.Confirmations
+// says.
 func (c checker) await(ctx context.Context, questions []question) error {
 	pause, row, last := c.o.Interval, 0, errors.New("no check request was sent yet")
 	for {
@@ -145,7 +146,7 @@ var currentTime = regexp.MustCompile(`current time \S+`)
 // withoutTime returns an error's text without the current time, so that repeated errors compare equal.
 func withoutTime(err error) string { return currentTime.ReplaceAllString(err.Error(), "") }
 
-// advice maps errors of failed calls to their usual causes.
+// advice returns the usual cause of a failed webhook call in parentheses, or "" if it knows none.
 func advice(answer error) string {
 	for _, known := range []struct{ text, cause string }{
 		{"x509: certificate has expired or is not yet valid", " (the serving certificate was not renewed, or a clock is wrong)"},
@@ -164,7 +165,7 @@ func advice(answer error) string {
 
 var errImpatient = errors.New("timed out")
 
-// bounded returns a context that ends after patience, or ctx if patience is zero.
+// bounded returns a child of ctx that ends after patience. If patience is zero, it has no time limit of its own.
 func bounded(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
 	if patience == 0 {
 		return context.WithCancel(ctx)
@@ -178,8 +179,8 @@ func (c checker) awaitFor(ctx context.Context, patience time.Duration, at stage)
 	return c.await(ctx, c.there(at))
 }
 
-// known returns the question of whether the API server has read a configuration. A failed call of the webhook counts as
-// yes.
+// known returns the question of whether w has reached the stage at. A failed call of the webhook is also a yes, because
+// it shows that the API server has read the configuration.
 func (c checker) known(w wanted, at stage) []question {
 	for _, q := range c.there(at) {
 		if q.sort == w.sort {

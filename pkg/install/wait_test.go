@@ -19,11 +19,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// An answer with an older version restarts the count, because it may come from an API server with a delay.
+// Wait must get the expected answer ten times in a row. An answer that shows an older version restarts the count,
+// because one of several API servers may be late.
 func TestWaitAsksManyTimesInARow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, c := newFake(t, options(), denying("one.example.com"))
-		c.answer = func(n int) string { // two marker requests in each round, one of them for the unwanted webhooks
+		c.answer = func(n int) string { // two marker requests in each round, one of them for the kind without hooks
 			switch round := (n + 1) / 2; {
 			case n%2 == 1 || round == 5:
 				return "absent"
@@ -41,7 +42,7 @@ func TestWaitAsksManyTimesInARow(t *testing.T) {
 	})
 }
 
-// The pause grows to at most twenty intervals while no answer shows the wanted version.
+// The pause between two rounds must grow to at most twenty intervals while the API server cannot call the webhook.
 func TestWaitPausesGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, c := newFake(t, options(), denying("one.example.com"))
@@ -157,7 +158,7 @@ func TestRolledOut(t *testing.T) {
 	}
 }
 
-// Promote does not change the policies until the Deployment is ready.
+// Promote must apply nothing until the Deployment is ready.
 func TestPromoteWaitsForTheDeployment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()

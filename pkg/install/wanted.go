@@ -81,12 +81,12 @@ func (w wanted) besideMarker() []string {
 }
 
 // A phase says which failurePolicy an apply gives to new and to unwanted webhooks: Ignore, or their own. An apply never
-// removes an unwanted webhook: requests could pass unseen until the next apply, or for good if the program ends before
-// it.
+// removes an unwanted webhook. Otherwise requests could pass without review until the new webhooks fail closed, or for
+// good if the program ends before that.
 type phase int
 
 const (
-	opening  phase = iota // new and unwanted webhooks get Ignore, because some replicas serve only one of them
+	opening  phase = iota // new and unwanted webhooks get Ignore: some replicas serve only the new ones, others only the unwanted ones
 	clearing              // own policies; the version counts as applied once the unwanted webhooks are removed
 	keeping               // own policies; the version counts as applied, and clearing follows later
 	closing               // own policies; the version counts as promoted
@@ -163,8 +163,8 @@ func (l live) obsolete(w wanted) []int {
 	return indexes
 }
 
-// untrusted names the webhooks whose calls would fail: their caBundle differs from that of the marker at the same
-// server, because the injector has not reached them yet.
+// untrusted returns the names of the webhooks whose calls would fail. Their caBundle differs from the marker's,
+// although the server is the same, because the injector has not updated them yet.
 func (l live) untrusted(w wanted) []string {
 	marker := markerName(w.name)
 	trusted := bundleOf(l.entry(marker))
@@ -212,8 +212,8 @@ func (w wanted) isVersionOf(object *unstructured.Unstructured) bool {
 	return false
 }
 
-// opened returns our webhooks with Ignore. The marker in the result confirms no version, because the webhooks may
-// be of an older one.
+// opened returns a configuration with our stored webhooks, of which all except the marker have Ignore. Its marker
+// confirms no version, because the webhooks may be of an older version.
 func (w wanted) opened(found live, o Options) *unstructured.Unstructured {
 	object := nothing(w, found)
 	annotations := map[string]string{}

@@ -22,7 +22,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// stagesOf returns the stages at which a configuration denies the marker requests of a version.
+// stagesOf returns the stages of w's version that the marker of the configuration confirms, because its selector
+// matches their marker requests.
 func stagesOf(t *testing.T, object *unstructured.Unstructured, w wanted) []stage {
 	t.Helper()
 	var selector metav1.LabelSelector
@@ -103,8 +104,9 @@ func TestLabelValuesAreDistinctAndValid(t *testing.T) {
 	}
 }
 
-// With any webhooks in the cluster, the phase opening keeps Fail for a webhook that already fails closed at the same
-// server, and keeps Ignore for a hook with Ignore. The phase closing sets the policies of the hooks.
+// TestOpeningProperties uses hooks with Fail and random stored webhooks. The phase opening must keep Fail for webhooks
+// that already have it at the same server, and set Ignore on all others. The phase closing must set Fail on all, and
+// opening must keep it then.
 func TestOpeningProperties(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -228,7 +230,8 @@ func TestUntrusted(t *testing.T) {
 	}
 }
 
-// FuzzWebhooksIn reads managed fields that any client with permission to write the configuration can have set.
+// FuzzWebhooksIn passes arbitrary managed fields to webhooksIn, because any client that may write the configuration can
+// set them.
 func FuzzWebhooksIn(f *testing.F) {
 	f.Add([]byte(`{"f:webhooks":{".":{},"k:{\"name\":\"a.example.com\"}":{"f:rules":{}}}}`))
 	f.Add([]byte(`{"f:webhooks":{"k:{\"name\":1}":{},"k:":null,"v:3":{},"i:0":[]}}`))

@@ -42,7 +42,7 @@ func (i *Installer) Watch(ctx context.Context) error {
 	return nil
 }
 
-// look returns the phase of the stored configurations.
+// look reads the stored configurations and returns the phase that they are in.
 func (i *Installer) look(ctx context.Context) (Phase, error) {
 	at := Installed
 	for _, w := range i.wanted {
