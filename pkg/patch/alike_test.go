@@ -12,8 +12,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// TestEqualElementsAreNotMoved edits two elements that are equal in the document, the first one more than the
-// second.
+// TestEqualElementsAreNotMoved edits two list elements that are equal in the document: two members of the first one,
+// and one member of the second. The patch must edit both in place and must not move them.
 func TestEqualElementsAreNotMoved(t *testing.T) {
 	for _, raw := range []string{
 		`{"conditions":[{"type":"a","status":"s","message":"m"},{"type":"a","status":"s","message":"m"}]}`,

@@ -34,9 +34,9 @@ const maxCopied = 3 << 20
 // The API server applies the patch to its own encoding of the object and decodes the result into its own type,
 // which drops unknown fields. Apply does neither.
 //
-// An error about the document is an [*Error]. An error about the patch names the operation and wraps an
-// [*Error] whose pointer is From if a Move or Copy has no source, else Path. Apply also fails if [Patch.Check]
-// does. It does not change doc, and returns a copy of doc for an empty patch.
+// An error about the document is an [*Error]. An error about the patch names the operation and wraps an [*Error]. Its
+// Pointer is the operation's From if the source of a Move or Copy does not exist, and the operation's Path otherwise.
+// Apply also fails if [Patch.Check] does. It does not change doc, and returns a copy of doc for an empty patch.
 func Apply(doc []byte, p Patch) ([]byte, error) {
 	if err := applicable(doc); err != nil {
 		return nil, err

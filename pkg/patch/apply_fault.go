@@ -116,7 +116,8 @@ func holder(doc []byte, at Pointer) (any, *Error) {
 	return v, notInside(at, here, v)
 }
 
-// notInside returns the fault of a place that would be inside a scalar.
+// notInside returns an error for the place at if the value v, which is at the place here, is a scalar. No place can be
+// inside a scalar.
 func notInside(at, here Pointer, v any) *Error {
 	switch v.(type) {
 	case map[string]any, []any:

@@ -13,8 +13,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// applyRows are documents and patches. Where want is empty the patch fails, with a message that
-// begins with fault, at the pointer.
+// applyRows are documents and patches. If want is empty, Apply must fail at the pointer at, with a message that begins
+// with fault.
 var applyRows = []struct {
 	reason, doc, patch, want, fault string
 	at                              patch.Pointer
@@ -107,7 +107,7 @@ func TestApplyRejectsInvalidPatches(t *testing.T) {
 	}
 }
 
-// TestApplyBoundsCopies applies copies that each double the document: a few of them would exhaust the memory.
+// TestApplyBoundsCopies applies copies that each double the document. Apply must fail before they exhaust the memory.
 func TestApplyBoundsCopies(t *testing.T) {
 	p := patch.Patch{{Op: patch.Add, Path: "/a0", Value: []byte(`["` + strings.Repeat("x", 1000) + `"]`)}}
 	for i := range 40 {
@@ -122,7 +122,8 @@ func TestApplyBoundsCopies(t *testing.T) {
 	}
 }
 
-// TestApplyKeepsItsArguments also detects results that share memory with the arguments.
+// TestApplyKeepsItsArguments checks that Apply does not change its arguments, and that the result does not share memory
+// with them.
 func TestApplyKeepsItsArguments(t *testing.T) {
 	doc := []byte(`{"a":{"b":[1,2]}}`)
 	p := patch.Patch{{Op: patch.Add, Path: "/c", Value: []byte(`{"d":"e"}`)}}

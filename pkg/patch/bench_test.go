@@ -116,15 +116,15 @@ func BenchmarkDiff(b *testing.B) {
 	}
 }
 
-// benchLabels is a projection with very few fields.
+// benchLabels is a Go type that has only the labels of an object.
 type benchLabels struct {
 	Metadata struct {
 		Labels map[string]string `json:"labels,omitempty"`
 	} `json:"metadata"`
 }
 
-// BenchmarkOriginal compares Diff, which reads the document to find its values, with a received.Document, which knows
-// them from decoding and has fewer of them if the type is a projection.
+// BenchmarkOriginal compares Diff with the Diff method of a received.Document. Diff reads the document again to find
+// its values. A received.Document recorded them when it decoded the document, but only for the fields of the Go type.
 func BenchmarkOriginal(b *testing.B) {
 	for _, size := range []struct {
 		name       string

@@ -4,8 +4,9 @@ package patch
 
 import "github.com/admitkit/admitkit/internal/jsondiff"
 
-// Diff returns the patch that turns raw into after. after is the value that raw was decoded into and that may have
-// changed since: a struct, a map such as an Unstructured's, or a pointer to one. The rules, in order:
+// Diff returns the patch that turns raw into after. after is the value that raw was decoded into, with or without later
+// changes. It is a struct, a map such as the Object of an Unstructured, or a pointer to one of these. The rules, in
+// order:
 //
 //  1. Diff compares the value that raw decodes to with after, both as encoding/json encodes them. It compares
 //     quantities by value and times by instant. Nil and empty are equal if omitempty omits both, and nil
@@ -33,8 +34,8 @@ import "github.com/admitkit/admitkit/internal/jsondiff"
 // The patch holds no operation without effect, and no Copy or Test. It has the least possible number of moves, but
 // need not be the shortest possible patch.
 //
-// Diff does not decode raw again. It notices a value that does not fit the type only where it has to compare the
-// value; elsewhere it replaces the value, or leaves it as if it were equal to the field in after.
+// Diff does not decode raw again. It notices a value of raw that does not fit the Go type only where it has to compare
+// the value. Elsewhere it replaces the value, or leaves it as if it were equal to the field in after.
 //
 // Diff fails with an [*Error] if raw is not a JSON object, has a duplicate name that matters (see
 // [ErrDuplicateName]), or leaves a removal ambiguous (see [ErrAlike]); with the encoder's error if a value cannot be

@@ -325,7 +325,7 @@ func TestDiffRejectsAmbiguousChanges(t *testing.T) {
 	}
 }
 
-// images is a projection whose list elements have no key.
+// images is a Go type that has only the images of containers, so its list elements have no merge key.
 type images struct {
 	Containers []struct {
 		Image string `json:"image"`

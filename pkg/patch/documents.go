@@ -36,9 +36,10 @@ func Documents(before, after []byte) (Patch, error) {
 	return fromOperations(ops), converted(err)
 }
 
-// Values returns [Documents] of the encodings of two Go values, such as the map[string]any of unstructured objects. Pass
-// documents as json.RawMessage: a []byte encodes to a base64 string. If one value was decoded from a document that you
-// still have, use [Diff], which keeps the fields that the Go type does not know.
+// Values encodes two Go values, such as the map[string]any of unstructured objects, and returns the patch that
+// [Documents] returns for the encodings. Pass JSON documents as json.RawMessage, because a []byte encodes to a base64
+// string. If one value was decoded from a document that you still have, use [Diff], which keeps the fields that the Go
+// type does not know.
 func Values(before, after any) (Patch, error) {
 	b, err := jsondiff.Encode(before)
 	if err != nil {

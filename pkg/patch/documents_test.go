@@ -66,8 +66,8 @@ func TestDocuments(t *testing.T) {
 }
 
 // checkDocumentPair checks the patch between two documents with the API server's library, and compares it with the
-// results of Values and Apply. It accepts that Documents rejects a document. operations is the number of operations
-// that it removes, one at a time, to check that each is needed.
+// results of Values and Apply. It returns nil if Documents rejects a document with an *Error. It leaves out the first
+// operations one at a time, as many as operations says, to check that each is needed.
 func checkDocumentPair(before, after []byte, operations int) error {
 	p, err := patch.Documents(before, after)
 	if err != nil {
@@ -217,8 +217,8 @@ func TestDocumentsOfLongLists(t *testing.T) {
 	}
 }
 
-// applyToList applies a patch of a list of scalars. The API server's library copies the list for each
-// operation, which is too slow for thousands.
+// applyToList applies a patch to a list of scalars. The API server's library copies the list for each operation, which
+// is too slow for thousands of operations.
 func applyToList(doc []byte, p patch.Patch) string {
 	root := parseTree(doc)
 	elem := root.elems

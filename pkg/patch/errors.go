@@ -13,12 +13,11 @@ import (
 // patches see only the last such member, and decoders may merge them, so no patch is certain to mean the same
 // to both. The API server never sends such objects.
 //
-// [Documents] and [Values] return it for any such object. [Diff] returns it in three cases: for the name
-// of a struct's field, whether or not the field changed; for any name of an object that is compared with
-// a map that changed; and for any name of an object that is compared as a document, which happens to
-// list elements that changed and to values of types that encode themselves. Duplicate names are
-// accepted among other members that the Go type does not know, and inside a value that is
-// removed or replaced as a whole.
+// [Documents] and [Values] return it for any such object. [Diff] returns it in three cases: for the name of a struct's
+// field, whether or not the field changed; for any name of an object that is compared with a map that changed; and for
+// any name of an object that is compared as a document. Diff compares changed list elements as documents, and also
+// values of types that encode themselves. Duplicate names are accepted among other members that the Go type does not
+// know, and inside a value that is removed or replaced as a whole.
 var ErrDuplicateName = jsondiff.ErrDuplicateName
 
 // ErrAlike is the cause of an [Error] about a list that lost one of several elements. The Go type sees no difference

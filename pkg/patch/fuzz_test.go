@@ -114,7 +114,7 @@ func plainText(t *testing.T, text []byte) []byte {
 	return text
 }
 
-// FuzzPointer looks for names that a pointer does not keep, and for pointers whose methods contradict each
+// FuzzPointer looks for names that Append and Last do not preserve, and for pointers whose methods contradict each
 // other.
 func FuzzPointer(f *testing.F) {
 	for _, row := range pointerRows {

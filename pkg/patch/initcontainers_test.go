@@ -52,7 +52,7 @@ var initRows = []struct {
 	},
 }
 
-// edited runs an edit on a list of any type.
+// edited runs an edit on a list with elements of any type, and returns the edited list.
 func edited[T any](list []T, first T, edit func(list *[]any, first any)) []T {
 	var boxed []any
 	for _, elem := range list {
@@ -66,7 +66,7 @@ func edited[T any](list []T, first T, edit func(list *[]any, first any)) []T {
 	return list
 }
 
-// initsOf returns the names of the init containers of a Pod, and marks those that have the unknown field.
+// initsOf returns the names of the init containers of a Pod, and appends "+newField" to those that have this field.
 func initsOf(t *testing.T, pod []byte) string {
 	t.Helper()
 	var have struct {
@@ -90,8 +90,8 @@ func initsOf(t *testing.T, pod []byte) string {
 	return strings.Join(names, " ")
 }
 
-// TestAnUnknownFieldStaysOnItsInitContainer edits lists for which other libraries move a field from one
-// container to another.
+// TestAnUnknownFieldStaysOnItsInitContainer edits lists in which other libraries move a field from one container to
+// another. The patch of Diff must leave the field in its container.
 func TestAnUnknownFieldStaysOnItsInitContainer(t *testing.T) {
 	type container struct {
 		Name string `json:"name"`
@@ -133,8 +133,9 @@ func (e podEdit) Default(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// TestControllerRuntimeMovesTheField runs the same handlers in controller-runtime. If it fails because
-// controller-runtime has fixed the bug, update docs/patches.md, which describes it.
+// TestControllerRuntimeMovesTheField runs the same handlers in controller-runtime, which moves the field to another
+// container. If the test fails because controller-runtime has fixed this bug, update docs/patches.md, which describes
+// it.
 func TestControllerRuntimeMovesTheField(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {

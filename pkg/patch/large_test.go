@@ -33,7 +33,8 @@ func manyEntries(n int, keyed bool) entries {
 	return e
 }
 
-// TestDiffOfLongLists compares lists that are too long for an algorithm of quadratic cost.
+// TestDiffOfLongLists compares lists that are too long for an algorithm of quadratic cost. The patch must give the
+// edited list and have at most the expected number of operations.
 func TestDiffOfLongLists(t *testing.T) {
 	const n = 10_000
 	for _, row := range []struct {
@@ -91,8 +92,8 @@ func TestDiffOfLongLists(t *testing.T) {
 	}
 }
 
-// checkOrder applies the moves, additions and removals of a patch to the list. The API server's library copies
-// the list for each operation, which is too slow for thousands.
+// checkOrder applies the operations of a patch to the list itself and compares the result with want. The API server's
+// library copies the list for each operation, which is too slow for thousands of operations.
 func checkOrder(t *testing.T, list, want []entry, p patch.Patch) {
 	t.Helper()
 	var now []*entry

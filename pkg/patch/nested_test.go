@@ -21,7 +21,7 @@ func nested(level, inner string) []byte {
 	return []byte(strings.Repeat(level, levels) + inner + strings.Repeat("}]}", levels))
 }
 
-// diffOf changes the value that raw decodes to, and returns the patch.
+// diffOf decodes raw, calls change with the value, and returns the patch. It checks that the patch applies to raw.
 func diffOf(t *testing.T, raw []byte, change func(map[string]any)) (patch.Patch, error) {
 	t.Helper()
 	var b received.Document
@@ -41,7 +41,7 @@ func diffOf(t *testing.T, raw []byte, change func(map[string]any)) (patch.Patch,
 
 func kids(object map[string]any) []any { list, _ := object["kids"].([]any); return list }
 
-// each calls change with every object from the inside out.
+// each calls change with object and all objects inside it, the innermost first.
 func each(object map[string]any, change func(map[string]any)) {
 	for _, kid := range kids(object) {
 		each(kid.(map[string]any), change)

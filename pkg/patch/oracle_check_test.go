@@ -212,8 +212,8 @@ func alike(r, b *tree) bool {
 
 const certain = 1 << 30
 
-// likeness returns the number of members that two elements share, or a negative number if they share fewer
-// than half.
+// likeness returns the number of members that two objects share, or a negative number if they share fewer than half.
+// For equal values it returns certain. For other values of one kind it returns 0.
 func likeness(x, y *tree) int {
 	switch {
 	case x.same(y):
@@ -235,7 +235,8 @@ func likeness(x, y *tree) int {
 	return shared
 }
 
-// byKey pairs elements by their merge key, if the list has distinct keys.
+// byKey returns, for each element of a, the index of the element of b with the same merge key, or -1. It returns false
+// if the elements of a or b do not have distinct keys.
 func byKey(b, a []*tree, mergeKey string) ([]int, bool) {
 	for _, key := range []string{mergeKey, "name"} {
 		old, ok := keys(b, key)

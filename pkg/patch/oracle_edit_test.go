@@ -18,8 +18,7 @@ import (
 	"sigs.k8s.io/randfill"
 )
 
-// A trace maps each element to its place in the original list, through all edits. Members and elements without an
-// entry did not move.
+// A trace records where each list element was before the edits. Members and elements without an entry did not move.
 type trace struct {
 	kids  map[string]*trace
 	elems []*trace
@@ -153,7 +152,8 @@ func (e *editor) scalar(v reflect.Value, at string) {
 	e.note(at, "now %s", mustEncode(v.Interface()))
 }
 
-// respell changes the spelling of a value, such as the unit of a quantity, but not its meaning.
+// respell changes the spelling of a value, such as the unit of a quantity, but not its meaning. It reports whether it
+// changed the value.
 func (e *editor) respell(v reflect.Value) bool {
 	switch x := v.Addr().Interface().(type) {
 	case *resource.Quantity:
@@ -207,7 +207,7 @@ func (e *editor) structure(v reflect.Value, t *trace, at string) {
 	e.edit(v.FieldByIndex(f.index), t.kid(f.name), below(at, f.name))
 }
 
-// rank returns a random but fixed rank of a name, which differs from case to case.
+// rank returns a pseudo-random number for a name. It is the same for all editors of a case, and differs between cases.
 func (e *editor) rank(name string) uint64 {
 	h := fnv.New64a()
 	fmt.Fprint(h, e.favour, name)
@@ -350,7 +350,7 @@ func (e *editor) list(v reflect.Value, t *trace, at string) {
 	}
 }
 
-// array edits an element or swaps it with another.
+// array edits a random element, or swaps it with the first one.
 func (e *editor) array(v reflect.Value, t *trace, at string) {
 	traces, i := t.list(v.Len()), e.r.Intn(v.Len())
 	if e.one(3) {

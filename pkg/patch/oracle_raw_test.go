@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The properties of a document that an encoder would not produce. All are legal: clients and newer API servers send
-// documents with them.
+// Properties that an encoder would not give a document. All are legal: clients and newer API servers send documents
+// with them.
 const (
 	crowd        = 1 << iota // lists of similar elements
 	plantUnknown             // members that the Go type does not know, in every struct
@@ -27,8 +27,8 @@ const (
 	allWays      = 1<<iota - 1
 )
 
-// strangeDocument writes data, the encoding of an object, with the given properties. Each property has its own
-// random source, so that leaving one out does not change the others.
+// strangeDocument returns data, the encoding of an object, with changes that give it the properties in ways. Each
+// property has its own random source, so that leaving one out does not change the others.
 func strangeDocument(data []byte, v view, ways int, seed int64) []byte {
 	root, t, next := parseTree(data), v.kind, 0
 	random := func(way int) *rand.Rand { return rand.New(rand.NewSource(seed*64 + int64(way))) }

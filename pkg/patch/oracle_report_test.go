@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// report looks for fewer edits and a smaller document that still fail, and describes the result. The description has
-// what a row of a test table needs.
+// report looks for fewer edits and a smaller document with which the case still fails, and returns a description of
+// that case. The description has all that a new row of a test table needs.
 func (c *oracleCase) report(err error) string {
 	small, list := *c, edits(c.seed)
 	fails := func(ways int, doc []byte, list []int64) bool {

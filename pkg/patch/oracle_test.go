@@ -26,8 +26,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// TestOracle edits random objects of all kinds like a handler that knows their whole Go type, some of its
-// fields, or no type. It checks every patch against these rules:
+// TestOracle edits random objects of all kinds. It acts as a handler that knows the whole Go type of the object, only
+// some of its fields, or no type. It checks every patch against these rules:
 //
 //   - applied to the document by the API server's own library, it gives the edited object;
 //   - values without an edit do not change, not even in their spelling;
@@ -36,10 +36,10 @@ import (
 //   - equal differences give equal bytes;
 //   - without an edit there is no patch.
 //
-// Then it compares the received document, the patched one, and the encodings before and after as documents, by
-// the rules of checkDocumentPair.
+// Then it calls checkDocumentPair with pairs of the received document, the patched document, and the encodings of the
+// object before and after the edits.
 //
-// ADMITKIT_ORACLE_CASES sets the number of cases, ADMITKIT_ORACLE_SEED the first seed.
+// ADMITKIT_ORACLE_CASES sets the number of cases. ADMITKIT_ORACLE_SEED sets the seed of the first case.
 func TestOracle(t *testing.T) {
 	cases, long := number(t, "ADMITKIT_ORACLE_CASES", 400)
 	seed, _ := number(t, "ADMITKIT_ORACLE_SEED", 1)
@@ -249,8 +249,8 @@ func (c *oracleCase) check(history *trace) (checked int, err error) {
 	return c.leaveOut(result, mustEncode(got))
 }
 
-// plain returns the value after a round trip that sorts the names in raw JSON inside it. A patch cannot set
-// their order.
+// plain encodes the value, sorts the names in the JSON, and decodes it again. The order of names in raw JSON inside the
+// value is then fixed, because a patch cannot set it.
 func (c *oracleCase) plain(v any) any {
 	dec := json.NewDecoder(bytes.NewReader(mustEncode(v)))
 	dec.UseNumber()
@@ -269,8 +269,8 @@ func (c *oracleCase) roundTrip(v any) any {
 	return p
 }
 
-// leaveOut removes one operation at a time from the patch and checks that the result differs, so that each
-// operation is needed.
+// leaveOut checks that up to four random operations of the patch are needed. It leaves out one at a time and requires a
+// different result. It returns the number of checked operations.
 func (c *oracleCase) leaveOut(full, want []byte) (checked int, err error) {
 	order := rand.New(rand.NewSource(c.seed)).Perm(len(c.patch))
 	for _, k := range order[:min(len(order), 4)] {

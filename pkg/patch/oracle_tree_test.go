@@ -193,7 +193,7 @@ func (s style) space(b *bytes.Buffer) {
 	}
 }
 
-// escape may write one letter of a string as an escape.
+// escape sometimes writes one letter of a string as an escape.
 func (s style) escape(text string) string {
 	if i := strings.IndexByte(text, 'a'); s.spaces && i > 0 && text[i-1] != '\\' && s.r.Intn(8) == 0 {
 		return text[:i] + `\u0061` + text[i+1:]

@@ -132,9 +132,9 @@ func (k *textKey) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// newFiller fills values that survive a round trip through JSON, so that the patch is the only reason for a
-// difference. If few, it uses few different values, which gives equal and almost equal elements, and duplicate
-// merge keys.
+// newFiller returns a filler of random values. They survive encoding to JSON and decoding, so that only a wrong patch
+// can cause a difference. If few is true, it uses few different values, so that lists get equal and almost equal
+// elements, and duplicate merge keys.
 func newFiller(seed int64, nilChance float64, few bool) *randfill.Filler {
 	f := randfill.NewWithSeed(seed).NilChance(nilChance).NumElements(0, 4)
 	if few {
@@ -187,8 +187,8 @@ func newFiller(seed int64, nilChance float64, few bool) *randfill.Filler {
 	)
 }
 
-// oddStrings are names and values that need an escape in a pointer or in JSON, or that look like another
-// value.
+// oddStrings are names and values that need an escape in a pointer or in JSON, or that look like an index, null or a
+// merge key.
 var oddStrings = []string{
 	"", "a/b", "a~b", "~1", "~0/", "/", "0", "01", "-", "-1", "null", "<b>&", "é€😀", "\u2028", `"\`, "a b", "\n", "name",
 }

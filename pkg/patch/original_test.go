@@ -16,7 +16,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// settings is a projection with a field for each kind of value.
+// settings is a Go type that has only some members of its documents. It has a field for each kind of value.
 type settings struct {
 	Labels map[string]string     `json:"labels,omitempty"`
 	Ports  []port                `json:"ports,omitempty"`
@@ -102,7 +102,8 @@ func TestOriginalDiffBeforeDecode(t *testing.T) {
 	}
 }
 
-// TestOriginalDiffOfAnotherType changes the type from one call to the next, and back.
+// TestOriginalDiffOfAnotherType calls Diff of one received.Document with values of different Go types. A call must not
+// depend on the types of earlier calls.
 func TestOriginalDiffOfAnotherType(t *testing.T) {
 	raw := []byte(`{"labels":{"a":"b"},"ports":[{"number":1,"x":2}]}`)
 	var base received.Document
@@ -132,7 +133,8 @@ func TestOriginalDiffOfAnotherType(t *testing.T) {
 	}
 }
 
-// TestOriginalOfSeveralDocuments decodes documents whose values have different offsets, one after another.
+// TestOriginalOfSeveralDocuments decodes several documents into one received.Document, one after another. Their values
+// have different offsets, and no old offset may remain.
 func TestOriginalOfSeveralDocuments(t *testing.T) {
 	var base received.Document
 	for _, row := range []struct{ raw, want string }{

@@ -6,7 +6,7 @@
 //   - [Diff] returns the patch for the changes that a program made to a Go value. The patch holds these
 //     changes and nothing else: fields that the Go type does not know stay where they are, in the list
 //     element that they belong to.
-//   - [Documents] and [Values] compare documents that no Go type describes.
+//   - [Documents] compares two documents without a Go type. [Values] does so with the encodings of two Go values.
 //   - [Apply] applies a patch, [Parse] reads one, [Patch.AppendJSON] writes it.
 //   - A [Pointer] is a place in a document.
 //
@@ -29,7 +29,7 @@ import (
 // Op is the kind of an [Operation], one of the six in RFC 6902 section 4.
 type Op string
 
-// The operations of RFC 6902. [Diff] never makes a Copy or a Test.
+// The operations of RFC 6902. Patches from [Diff] have no Copy and no Test.
 const (
 	Add     Op = "add"
 	Remove  Op = "remove"
@@ -147,7 +147,7 @@ func notOperations(err error) error {
 	return fmt.Errorf("operation %d: %w", fault.Path[0].Index, err)
 }
 
-// Check returns an error if the API server cannot apply the patch to any document: because of an unknown
+// Check returns an error if there is no document to which the API server can apply the patch. The cause is an unknown
 // operation, an invalid pointer, a missing source, or a value that is missing or not JSON.
 func (p Patch) Check() error {
 	for i := range p {

@@ -57,7 +57,8 @@ func (p Pointer) Contains(other Pointer) bool {
 	return ok && (rest == "" || rest[0] == '/')
 }
 
-// Valid reports whether p is a JSON pointer: empty, or beginning with a slash, and every "~" part of an escape.
+// Valid reports whether p is a JSON pointer: it is empty or begins with a slash, and every "~" in it is part of an
+// escape.
 func (p Pointer) Valid() bool {
 	if p != "" && p[0] != '/' {
 		return false

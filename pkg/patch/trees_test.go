@@ -84,7 +84,7 @@ func randomName(r *rand.Rand) string {
 	return append([]string{"name", "type", "a", "b", "c"}, oddStrings...)[r.Intn(5+len(oddStrings))]
 }
 
-// editTree changes something in a document.
+// editTree makes one random change in a document.
 func editTree(n *tree, r *rand.Rand) {
 	kids := len(n.names) + len(n.elems)
 	if kids > 0 && r.Intn(3) > 0 { // edit a value inside
