@@ -63,7 +63,7 @@ func (l *linter) virtualOnly(h *webhook) {
 	}
 }
 
-// neverMatches reports groups, versions and resources that do not exist.
+// neverMatches reports groups, versions and resources in rules that no request can have.
 func (l *linter) neverMatches(h *webhook) {
 	for i, rule := range h.Rules {
 		at := h.at.Child("rules").Index(i)
@@ -124,7 +124,7 @@ func ofKubernetes(group string) bool {
 	return false
 }
 
-// unmatchable returns why a resource of a rule can never match, or "".
+// unmatchable returns the reason why a resource of a rule can never match a request, or "".
 func unmatchable(rule admissionregistrationv1.RuleWithOperations, resource string) string {
 	if resource == "" {
 		return "" // the API server rejects it
@@ -155,7 +155,7 @@ var versionsOf = map[string][]string{
 	"events.k8s.io/events":                 {"events.k8s.io/v1", "v1"},
 }
 
-// exact reports versions of resources that matchPolicy Exact misses.
+// exact reports webhooks with matchPolicy Exact that are not called for some versions of a resource.
 func (l *linter) exact(h *webhook) {
 	if h.MatchPolicy == nil || !h.isExact() {
 		return
@@ -177,7 +177,7 @@ func (l *linter) exact(h *webhook) {
 	}
 }
 
-// missed returns the versions of a resource or subresource that no rule of the webhook matches.
+// missed returns the served versions of a resource or subresource that no rule of the webhook matches.
 func (l *linter) missed(h *webhook, rule admissionregistrationv1.RuleWithOperations, group, resource string) []string {
 	name, sub, _ := strings.Cut(resource, "/")
 	if sub == "*" {
@@ -231,7 +231,7 @@ func (l *linter) knows(group string) bool {
 	return false
 }
 
-// oldDefaults reports unset fields whose defaults differ between v1beta1 and v1.
+// oldDefaults reports unset fields of v1beta1 configurations whose defaults differ in v1.
 func (l *linter) oldDefaults(h *webhook) {
 	if !h.of.v1beta1 {
 		return
@@ -251,7 +251,8 @@ func (l *linter) oldDefaults(h *webhook) {
 	}
 }
 
-// evasion reports validating webhooks that are called only for objects with certain labels.
+// evasion reports validating webhooks with failurePolicy Fail that users can bypass, because an objectSelector limits
+// the calls to objects with certain labels.
 func (l *linter) evasion(h *webhook) {
 	s := h.ObjectSelector
 	if h.of.mutating || !h.fails() || s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0 || !h.isFor(create, update) {
@@ -298,7 +299,7 @@ func (l *linter) mutations(h *webhook) {
 	}
 }
 
-// sideEffects reports values that v1beta1 accepts and v1 rejects.
+// sideEffects reports values of the field sideEffects that v1beta1 accepts and v1 rejects.
 func (l *linter) sideEffects(h *webhook) {
 	if !h.of.v1beta1 {
 		return
@@ -317,7 +318,7 @@ func (l *linter) reviewVersions(h *webhook) {
 	}
 }
 
-// sameWebhooks reports webhook names that two configurations of the same kind have.
+// sameWebhooks reports webhooks of the same name in two configurations of one kind.
 func (l *linter) sameWebhooks() {
 	type key struct {
 		mutating bool

@@ -53,7 +53,8 @@ func rejectedFields(c *configuration) []*chain.ConfigurationError {
 	return chain.ConfigurationErrors(err)
 }
 
-// fillV1Beta1 sets the fields that v1 requires and v1beta1 has defaults for.
+// fillV1Beta1 makes a v1beta1 configuration acceptable as v1. It sets fields that v1 requires and for which v1beta1 has
+// defaults. It also replaces values of sideEffects that only v1beta1 accepts.
 func fillV1Beta1(c *admissionregistrationv1.MutatingWebhookConfiguration) {
 	none := admissionregistrationv1.SideEffectClassNone
 	for i := range c.Webhooks {
@@ -121,8 +122,8 @@ func (l *linter) oldVersion(c *configuration) {
 	}
 }
 
-// staticSuffix is the suffix of the names of static manifests, which the API server reads from its disk
-// (k8s.io/apiserver pkg/admission/plugin/manifest: StaticConfigSuffix).
+// staticSuffix is the suffix of the names of configurations in static manifests, which the API server reads from its
+// disk (k8s.io/apiserver pkg/admission/plugin/manifest: StaticConfigSuffix).
 const staticSuffix = ".static.k8s.io"
 
 func (l *linter) static(c *configuration) {

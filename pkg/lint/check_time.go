@@ -31,7 +31,7 @@ func (l *linter) timeout(h *webhook) {
 	}
 }
 
-// ordinary returns a request that creates an object without labels.
+// ordinary returns a request that creates an object without labels in the namespace default.
 func (l *linter) ordinary(r resource) request {
 	request := r.on(create, "default", "any", unknownUser)
 	request.labels.complete = true
@@ -47,8 +47,8 @@ func (l *linter) meetsOrdinary(h *webhook, r resource) bool {
 	return h.hasRule(request) && len(h.MatchConditions) == 0 && selects(h.NamespaceSelector, namespace) && selects(h.ObjectSelector, request.labels)
 }
 
-// chains returns, for each resource in the rules of mutating webhooks, the webhooks that an ordinary request calls, in
-// the order of the calls.
+// chains returns, for each resource in the rules of mutating webhooks, the mutating webhooks that the API server calls
+// for an ordinary request, in the order of the calls.
 func (l *linter) chains() map[resource][]*webhook {
 	var mutating []*configuration
 	for _, c := range l.configurations {
@@ -70,7 +70,7 @@ func (l *linter) chains() map[resource][]*webhook {
 	return chains
 }
 
-// named returns the resources that the rules of the configurations name, and Pods.
+// named returns pods and the resources that the rules of the configurations name without wildcards.
 func named(configurations []*configuration) []resource {
 	seen := map[resource]bool{}
 	all := []resource{pods}
@@ -108,7 +108,8 @@ func resourcesOf(rule admissionregistrationv1.RuleWithOperations) []resource {
 	return all
 }
 
-// timeouts reports mutating webhooks whose timeouts together exceed the time limit of a request.
+// timeouts reports mutating webhooks that are called for the same requests, if the sum of their timeouts exceeds the
+// time limit of a request.
 func (l *linter) timeouts() {
 	reported := map[string]bool{}
 	chains := l.chains()

@@ -60,14 +60,14 @@ func (h *webhook) meets(r request, name string) bool {
 }
 
 var (
-	// Each request in this package has an object, and each UPDATE has an old object, so the results of these tests are
-	// known.
+	// presence matches tests for null and missing fields. Their results are known, because each request in this package
+	// has an object, and each UPDATE has an old object.
 	presence = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`\b(object|oldObject) *[!=]= *null\b|\bhas\(object\.(metadata|spec)\)`)
 	})
 	objectPath = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bobject((?:\.\??\w+)*)`) })
 	oldObject  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\boldObject\b`) })
-	// The linter does not know these fields of a request.
+	// ofRequest matches fields of a request that the linter does not know.
 	ofRequest = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\brequest\.\??(name|uid|options|dryRun)\b`) })
 )
 

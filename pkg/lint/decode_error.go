@@ -21,7 +21,8 @@ type fieldLocation struct {
 	webhook string
 }
 
-// locateDecodeError finds the field of a document that cannot be decoded. The decoder's error does not name it.
+// locateDecodeError returns the location of the field that cannot be decoded, because the decoder's error does not name
+// the field.
 func locateDecodeError(document map[string]any) fieldLocation {
 	if !decodes[metav1.ObjectMeta](document["metadata"]) {
 		return fieldLocation{path: field.NewPath("metadata")}

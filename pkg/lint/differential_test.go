@@ -25,8 +25,8 @@ import (
 var rejectionRules = []string{"AK101", "AK102", "AK103", "AK104", "AK105", "AK107", "AK108", "AK109", "AK110", "AK111", "AK501"}
 
 // TestRejectionsMatchAPIServer sends generated configurations to a real API server as dry runs. The findings must name
-// exactly the fields that the API server rejects. The findings of AK112 must name the unknown fields about which the API
-// server warns.
+// exactly the fields that the API server rejects. There must be a finding of AK112 if the API server accepts the
+// configuration with a warning, and only then.
 func TestRejectionsMatchAPIServer(t *testing.T) {
 	server := apiservertest.Start(t, nil)
 	refused, warned := 0, 0
@@ -107,7 +107,8 @@ func tryToCreate(t *testing.T, config *rest.Config, u *unstructured.Unstructured
 // to ValidateWebhookService in the wrong order, so the API server reports the other field.
 var mixedUp = strings.NewReplacer("service.namespace", "service.name", "service.name", "service.namespace")
 
-// same compares the fields of an answer with those of the findings. An answer without fields equals any findings.
+// same reports whether an answer of the API server and the findings name the same fields. If the answer names no
+// fields, same returns true.
 func same(answered, found []string) bool {
 	if answered == nil { // 400: the API server could not decode the configuration
 		return true

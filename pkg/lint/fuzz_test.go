@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// FuzzRun checks that Run accepts any configuration, returns complete findings, and is deterministic.
+// FuzzRun passes arbitrary objects to Run. Run must return complete findings, return the same ones again, and not
+// change the objects.
 func FuzzRun(f *testing.F) {
 	files, err := filepath.Glob("testdata/projects/*.yaml")
 	if err != nil {

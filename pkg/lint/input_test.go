@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// typed returns an object as a Go type without apiVersion and kind, as programs build it.
+// typed converts an object to its Go type and leaves apiVersion and kind empty, as programs usually do.
 func typed(t *testing.T, object runtime.Object) runtime.Object {
 	t.Helper()
 	u := object.(*unstructured.Unstructured)

@@ -16,7 +16,7 @@ import (
 	"github.com/admitkit/admitkit/internal/rulematch"
 )
 
-// A request is a typical request in a cluster.
+// A request is a typical request to the API server. The rules check whether a webhook is called for it.
 type request struct {
 	schema.GroupVersionResource
 	subresource string
@@ -77,20 +77,21 @@ func selects(selector *metav1.LabelSelector, k known) bool {
 	return true
 }
 
-// hasRule reports whether a rule of the webhook is for the request.
+// hasRule reports whether a rule of the webhook covers the request.
 func (h *webhook) hasRule(r request) bool {
 	return slices.ContainsFunc(h.Rules, func(rule admissionregistrationv1.RuleWithOperations) bool { return matches(rule, r) })
 }
 
-// matches reports whether the rule covers the request. It ignores equivalent versions: the resources of these
-// requests have one version in every supported cluster.
+// matches reports whether the rule covers the request. It ignores equivalent versions, because each resource that this
+// package uses in a request has one version in every supported cluster.
 func matches(rule admissionregistrationv1.RuleWithOperations, r request) bool {
 	return rulematch.Matches(rule, rulematch.Request{
 		Operation: r.operation, Group: r.Group, Version: r.Version, Resource: r.Resource, SubResource: r.subresource, Namespaced: r.namespace != "",
 	})
 }
 
-// serviceOf returns the Service in front of the webhook's Pods, from clientConfig.service or clientConfig.url.
+// serviceOf returns the Service in front of the webhook's Pods, from clientConfig.service or clientConfig.url. It
+// returns false if there is none, or if the Service is known to select no Pods.
 func (l *linter) serviceOf(h *webhook) (namespace, name string, ok bool) {
 	namespace, name, ok = h.named()
 	if !ok || namespace == "default" && name == "kubernetes" { // the API server, or an aggregated API server behind it
@@ -102,7 +103,7 @@ func (l *linter) serviceOf(h *webhook) (namespace, name string, ok bool) {
 	return namespace, name, true
 }
 
-// named returns the Service in clientConfig.
+// named returns the Service that clientConfig names, by service or by a url with the DNS name of a Service.
 func (h *webhook) named() (namespace, name string, ok bool) {
 	if s := h.ClientConfig.Service; s != nil {
 		return s.Namespace, s.Name, s.Namespace != "" && s.Name != ""

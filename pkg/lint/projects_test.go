@@ -17,9 +17,9 @@ import (
 var projects = map[string][]string{
 	// The timeout is 30 seconds, but the webhooks match only cert-manager's own objects.
 	"cert-manager": {"advice AK402 webhook.cert-manager.io", "advice AK402 webhook.cert-manager.io"},
-	// The wildcards match cluster-scoped objects, which no namespaceSelector excludes. Other objects are
-	// excluded by a label, or failurePolicy is Ignore. The webhook that guards the label has failurePolicy
-	// Fail, and only matches Namespaces.
+	// The wildcards match cluster-scoped objects, which no namespaceSelector excludes. Other objects are excluded by a
+	// label, or failurePolicy is Ignore. The webhook that guards the label has failurePolicy Fail, but matches only
+	// Namespaces.
 	"gatekeeper": {"advice AK206 mutation.gatekeeper.sh", "advice AK206 validation.gatekeeper.sh", "advice AK307 mutation.gatekeeper.sh"},
 	// Until Kyverno has read the policies, failurePolicy Fail applies to all objects, including its own.
 	"kyverno": {
@@ -28,13 +28,13 @@ var projects = map[string][]string{
 		"warning AK204 validate.kyverno.svc-fail", "warning AK205 validate.kyverno.svc-fail", "warning AK206 validate.kyverno.svc-fail",
 		"warning AK207 validate.kyverno.svc-fail",
 	},
-	// There are four webhooks of 10 seconds each, but each Pod matches at most one.
+	// There are four mutating webhooks with a timeout of 10 seconds each, but each Pod matches at most one.
 	"istio": {
 		"advice AK401 rev.namespace.sidecar-injector.istio.io", "advice AK401 rev.object.sidecar-injector.istio.io",
 		"advice AK401 namespace.sidecar-injector.istio.io", "advice AK401 object.sidecar-injector.istio.io", "advice AK401 rev.validation.istio.io",
 	},
 	"linkerd": {"advice AK401 linkerd-sp-validator.linkerd.io"},
-	// failurePolicy is Fail, but its own Pods have the label that excludes them.
+	// failurePolicy is Fail, but Linkerd's own Pods have the label that excludes them.
 	"linkerd-ha": nil,
 	// The configuration has no rules until Knative starts. The services and ingresses belong to Knative's own API group.
 	"knative-serving": nil,
@@ -43,7 +43,7 @@ var projects = map[string][]string{
 	"prometheus-operator": {
 		"advice AK401 prometheusrulemutate.monitoring.coreos.com", "advice AK401 prometheusrulemutate.monitoring.coreos.com",
 	},
-	// All Pods in all namespaces, with failurePolicy Fail, and Deployments, including its own.
+	// With failurePolicy Fail, the webhooks match all Pods in all namespaces, and Deployments, including Kueue's own.
 	"kueue": {
 		"advice AK401 mjob.kb.io",
 		"error AK201 mpod.kb.io", "warning AK203 mpod.kb.io", "advice AK401 mpod.kb.io",
@@ -53,7 +53,7 @@ var projects = map[string][]string{
 	},
 	"cloudnative-pg": {"advice AK401 mcluster.cnpg.io", "advice AK401 vcluster.cnpg.io", "advice AK401 vpooler.cnpg.io"},
 	"opa-kube-mgmt":  {"advice AK206 webhook.openpolicyagent.org", "advice AK401 webhook.openpolicyagent.org"},
-	// It is called for each UPDATE of a Pod, even in kube-system.
+	// The webhook is called for each UPDATE of a Pod, even in kube-system.
 	"vault-agent-injector": {"advice AK307 vault.hashicorp.com", "advice AK203 vault.hashicorp.com", "advice AK401 vault.hashicorp.com"},
 	"vault-agent-injector-old": {
 		"warning AK113 ", "warning AK305 vault.hashicorp.com", "advice AK307 vault.hashicorp.com", "warning AK309 vault.hashicorp.com",

@@ -114,6 +114,7 @@ func podOf(w workload) request {
 }
 
 // needsOf returns the requests that start and repair the Pods behind a Service, except those that create the Pods.
+// account is the ServiceAccount of the Pods. deployed says that a Deployment may own them.
 func needsOf(namespace, service, account string, deployed bool) []request {
 	token := accounts.on(create, namespace, account, aNode).sub("token")
 	token.kind = schema.GroupVersionKind{Group: "authentication.k8s.io", Version: "v1", Kind: "TokenRequest"}
@@ -163,7 +164,7 @@ func ofNodes() []request {
 	}
 }
 
-// reviewRequests returns requests for reviews, which are never stored.
+// reviewRequests returns requests that create reviews, such as TokenReviews, which are never stored.
 func reviewRequests() []request {
 	var all []request
 	for _, r := range reviews {
@@ -178,7 +179,7 @@ func reviewRequests() []request {
 	return all
 }
 
-// reviews lists the resources for which Kubernetes 1.37 and later call no webhook. The feature gate
+// reviews lists the review resources. Kubernetes 1.37 and later call no webhook for them. The feature gate
 // ExcludeAdmissionWebhookVirtualResources, which is beta, can turn this off.
 var reviews = []resource{
 	{"authentication.k8s.io", "v1", "tokenreviews", "TokenReview"},

@@ -60,8 +60,8 @@ func (l *linter) ruleID(written string) string {
 	return written
 }
 
-// nearest returns the rule whose ID has the longest common prefix with an unknown ID, and among these the closest
-// number. It returns nil if not even the first digit is equal.
+// nearest returns the rule whose ID has the longest common prefix with an unknown ID. Of several such rules, it returns
+// the one whose next digit is closest. It returns nil if the first digit differs from that of all rules.
 func nearest(written string) *Rule {
 	written = strings.ToUpper(written)
 	var best *Rule
@@ -111,7 +111,8 @@ func matchesPattern(pattern, name string) bool {
 	return err == nil && ok
 }
 
-// concerns reports whether the input has a configuration, and in it a webhook, that match the patterns of a suppression.
+// concerns reports whether a suppression is about a configuration of the input. If the suppression names a webhook, the
+// configuration must also have a matching webhook.
 func (l *linter) concerns(s *suppression) bool {
 	for _, c := range l.configurations {
 		if !matchesPattern(s.Object, c.String()) {
