@@ -45,7 +45,7 @@ func newMetrics(t testing.TB, reg prometheus.Registerer, o metrics.Options) *met
 	return m
 }
 
-// observe calls an observer for one call, from begin to end.
+// observe passes one call to an observer: it calls Begin, and then the function that Begin returned.
 func observe(o webhook.Observer, h *webhook.Hook, c webhook.Observation) {
 	_, end := o.Begin(context.Background(), h, &http.Request{})
 	end(&c)
@@ -75,7 +75,7 @@ func scrape(t testing.TB, reg prometheus.Gatherer) map[string]float64 {
 	return all
 }
 
-// check compares the series of a scrape with those wanted.
+// check reports each series of want that the scrape lacks, or that has another value in it.
 func check(t *testing.T, got, want map[string]float64) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(want)) {

@@ -11,9 +11,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/install"
 )
 
-// Installation registers metrics of an installer, such as an [install.Installer], on reg. They are
-// read at each scrape. name becomes the label "configuration" and must be unique in the registry:
-// use the name of the webhook configuration.
+// Installation registers metrics of an installer, such as an [install.Installer], on reg. They are read at each scrape.
+// The label "configuration" of the metrics has the value name, which must be unique in the registry. Use the name of
+// the webhook configuration.
 func Installation(reg prometheus.Registerer, name string, installer interface{ Status() install.Status }) error {
 	if reg == nil || installer == nil {
 		return errors.New("metrics: Installation needs a registry and an installer")

@@ -18,7 +18,7 @@ type installing struct{ phase install.Phase }
 
 func (i *installing) Status() install.Status { return install.Status{Phase: i.phase} }
 
-// Every scrape shows the current phase, for every phase of package install.
+// For every phase of package install, a scrape must show that phase as the current one.
 func TestInstallation(t *testing.T) {
 	installer, reg := &installing{}, prometheus.NewRegistry()
 	if err := metrics.Installation(reg, "hooks", installer); err != nil {

@@ -17,7 +17,7 @@ import (
 
 func idle() webhook.Load { return webhook.Load{} }
 
-// Every scrape shows the current load of each server of a registry.
+// Every scrape must show the current load of each server that is registered.
 func TestServerIsReadAtEachScrape(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	load := webhook.Load{Calls: 5, MaxCalls: 10, Waiting: 3, Bytes: 4096, MaxBytes: 1 << 20, Connections: 7, MaxConnections: 20}

@@ -83,7 +83,8 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 	return m, nil
 }
 
-// register registers a collector. what names its metrics, and advice says what to do if the registry has them already.
+// register registers a collector. In errors, the text what describes its metrics, and the text advice says what to do
+// if the registry has them already.
 func register(reg prometheus.Registerer, c prometheus.Collector, what, advice string) error {
 	err := reg.Register(c)
 	if already := (prometheus.AlreadyRegisteredError{}); errors.As(err, &already) {

@@ -94,7 +94,8 @@ func TestHandshakes(t *testing.T) {
 	})
 }
 
-// Counters begin at zero, because a rate misses the first event of a counter that appears with it.
+// The counters of the hooks in Options must exist from the start, with the value zero. The rate of a counter that
+// appears with its first event would miss that event.
 func TestKnownHooksCountFromZero(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	newMetrics(t, reg, metrics.Options{Hooks: []*webhook.Hook{mutating("a.example.com"), validating("a.example.com"), validating("b.example.com")}})
@@ -131,7 +132,7 @@ func TestCopiesOfAHookShareTheirSeries(t *testing.T) {
 	})
 }
 
-// The number of series does not depend on what clients send.
+// The number of series must not depend on what clients send.
 func TestLabelsAreBounded(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -235,7 +236,7 @@ func TestHistogramsAreClassicAndNative(t *testing.T) {
 	if !slices.Equal(found, want) {
 		t.Errorf("histograms %q, want %q", found, want)
 	}
-	// 1 ms and 30 s are bounds. Other libraries lack bounds in this range.
+	// 1 ms and 30 s must be bucket bounds. Other libraries lack bounds in this range.
 	got := scrape(t, reg)
 	for _, le := range []string{"0.001", "30", "+Inf"} {
 		if len(about(got, "call_duration_seconds_bucket", `le="`+le+`"`)) != 1 {
@@ -305,7 +306,7 @@ func TestExemplars(t *testing.T) {
 	}
 }
 
-// Old and new hooks are called from many goroutines while the registry is scraped.
+// Many goroutines call old and new hooks while the registry is scraped. Every call must be counted.
 func TestConcurrentCalls(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := newMetrics(t, reg, metrics.Options{})

@@ -23,10 +23,10 @@ type hookKey struct {
 type series struct {
 	inFlight    prometheus.Gauge
 	body        prometheus.Observer
-	patch       prometheus.Observer // nil for validating hooks, like patchNumber
+	patch       prometheus.Observer // nil for validating hooks, as is patchNumber
 	patchNumber prometheus.Observer
 	outcomes    map[webhook.Outcome]*outcome
-	end         func(*webhook.Observation) // finish without a trace, created once so that a call does not allocate it
+	end         func(*webhook.Observation) // calls finish without a trace ID; created once, so that a call does not allocate it
 }
 
 // An outcome holds the metrics of one outcome of a hook.
@@ -85,7 +85,7 @@ func (m *Metrics) newSeries(key hookKey) *series {
 	return s
 }
 
-// finish counts a call that ended.
+// finish records the metrics of a call that ended. traceID is "" if there is no trace.
 func (s *series) finish(c *webhook.Observation, traceID string) {
 	s.inFlight.Dec()
 	if o := s.outcomes[c.Outcome]; o != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// Server registers metrics of the load and the limits of a server on reg. They are read at each
-// scrape. load is the server's Load method. name becomes the label "server" and must be unique in
-// the registry.
+// Server registers metrics of the load and the limits of a server on reg. They are read at each scrape. Pass the
+// server's Load method as load. The label "server" of the metrics has the value name, which must be unique in the
+// registry.
 func Server(reg prometheus.Registerer, name string, load func() webhook.Load) error {
 	if reg == nil || load == nil {
 		return errors.New("metrics: Server needs a registry and the Load of a server")

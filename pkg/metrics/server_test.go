@@ -32,8 +32,8 @@ import (
 // limit is MaxInFlight of the server in TestServer.
 const limit = 3
 
-// The metrics endpoint of a running server shows every outcome, failed handshakes and the
-// certificate.
+// The metrics endpoint of a running server must count calls with every outcome except refused, and failed handshakes.
+// It must also show the state of the certificate.
 func TestServer(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	serving, pool, source := certificate(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/certs"
 )
 
-// Source registers metrics of a certificate source on reg. They are read at each scrape. name
-// becomes the label "source" and must be unique in the registry.
+// Source registers metrics of a certificate source on reg. They are read at each scrape. The label "source" of the
+// metrics has the value name, which must be unique in the registry.
 func Source(reg prometheus.Registerer, name string, source certs.Source) error {
 	if reg == nil || source == nil {
 		return errors.New("metrics: Source needs a registry and a certificate source")

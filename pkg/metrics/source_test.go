@@ -73,7 +73,7 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// The metrics show every phase of package certs.
+// For every phase of package certs, a scrape must show that phase as the current one.
 func TestEveryPhaseIsShown(t *testing.T) {
 	for _, phase := range constants(t, "certs", "Phase") {
 		source, reg := &fixed{certs.Status{Phase: certs.Phase(phase)}}, prometheus.NewRegistry()
@@ -92,7 +92,7 @@ func TestEveryPhaseIsShown(t *testing.T) {
 	}
 }
 
-// A scrape shows the current status of a source, not the one at registration.
+// A scrape must show the current status of a source, and not its status at registration.
 func TestSourceIsReadAtEachScrape(t *testing.T) {
 	source, reg := &fixed{}, prometheus.NewRegistry()
 	if err := metrics.Source(reg, "serving", source); err != nil {
