@@ -212,8 +212,8 @@ func (w wanted) isVersionOf(object *unstructured.Unstructured) bool {
 	return false
 }
 
-// opened returns a configuration with our stored webhooks, of which all except the marker have Ignore. Its marker
-// confirms no version, because the webhooks may be of an older version.
+// opened returns a configuration with our stored webhooks. All except the marker have Ignore. The marker confirms no
+// version, because the webhooks may be of an older version.
 func (w wanted) opened(found live, o Options) *unstructured.Unstructured {
 	object := nothing(w, found)
 	annotations := map[string]string{}
