@@ -65,8 +65,8 @@ func TestQuestionsHaveFreshConnections(t *testing.T) {
 	}
 }
 
-// TestCut checks the patch by which cut removes two webhooks: it starts with the last webhook, and requires the
-// resourceVersion that was read. After a conflict, cut must return errChanged.
+// TestCut checks the JSON Patch by which cut removes two webhooks. It must remove the last webhook first, and require
+// the resourceVersion that was read. After a conflict, cut must return errChanged.
 func TestCut(t *testing.T) {
 	var body []byte
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

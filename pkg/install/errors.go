@@ -24,7 +24,8 @@ var ErrSuperseded = errors.New("superseded by a newer revision")
 // it.
 var ErrRemoved = errors.New("removed in the meantime")
 
-// explain adds advice to an error of the API server. The text what describes the failed request.
+// explain adds advice to an error of the API server. The parameter what describes the failed request, as in "cannot
+// read Namespace hooks".
 func explain(what string, err error) error {
 	switch conflicts := fieldConflicts(err); {
 	case err == nil:

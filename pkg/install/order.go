@@ -178,8 +178,8 @@ func (a *applier) applyOne(ctx context.Context, w wanted, p phase) error {
 
 var errUntrusted = errors.New("webhooks do not have the caBundle of the marker yet, so calls to them would fail")
 
-// findAll returns an error if a stored configuration is newer or belongs to another installation. A
-// missing configuration is not an error.
+// findAll returns an error if a stored configuration is newer or belongs to another installation. A missing
+// configuration is not an error. If a wanted webhook is not stored yet, findAll begins the phase Installing.
 func (a *applier) findAll(ctx context.Context) error {
 	complete := true
 	for _, w := range a.wanted {

@@ -276,7 +276,7 @@ func TestRunWaitsForServedMutatingHooks(t *testing.T) {
 }
 
 // If the check requests never get the expected answer, Apply must store the second configuration after a time limit.
-// Remove must also delete both.
+// Remove must delete both configurations in any case.
 func TestOrderHasATimeLimit(t *testing.T) {
 	for name, answer := range map[string]string{"another policy denies the checks": "another policy", "the checks are forbidden": "forbidden", "the API server never knows": "absent", "it stays": "enforced"} {
 		t.Run(name, func(t *testing.T) {

@@ -153,7 +153,7 @@ func (u unpatched) apply(ctx context.Context, s sort, object *unstructured.Unstr
 	return u.fakeCluster.apply(ctx, s, object, force)
 }
 
-// A later replica of the new program must neither apply the webhook with the old name again nor delay its removal.
+// A second replica of the newer program must neither apply the webhook with the old name again nor delay its removal.
 func TestRenameWithManyReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The first replica of a rollout installs, and then the rollout is undone. No replica of the older program
-// starts, so its webhooks are not installed again until a restart, as docs/operations.md explains.
+// The first replica of a rollout installs, and then the rollout is undone. No replica of the older program starts, so
+// its webhooks are not installed again until a restart, as docs/operations.md explains. The restart must install them.
 func TestRestartRepairsUndoneRollout(t *testing.T) {
 	for _, revisions := range [][2]int64{{0, 0}, {7, 8}} {
 		t.Run(fmt.Sprint("revisions ", revisions), func(t *testing.T) {

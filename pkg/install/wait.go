@@ -179,8 +179,8 @@ func (c checker) awaitFor(ctx context.Context, patience time.Duration, at stage)
 	return c.await(ctx, c.there(at))
 }
 
-// known returns the question of whether w has reached the stage at. A failed call of the webhook is also a yes, because
-// it shows that the API server has read the configuration.
+// known returns the question of whether a configuration has reached a stage. A failed call of the webhook also counts
+// as reached, because it shows that the API server has read the configuration.
 func (c checker) known(w wanted, at stage) []question {
 	for _, q := range c.there(at) {
 		if q.sort == w.sort {

@@ -80,9 +80,10 @@ func (w wanted) besideMarker() []string {
 	return names
 }
 
-// A phase says which failurePolicy an apply gives to new and to unwanted webhooks: Ignore, or their own. An apply never
-// removes an unwanted webhook. Otherwise requests could pass without review until the new webhooks fail closed, or for
-// good if the program ends before that.
+// A phase says which failurePolicy an apply gives to new and to unwanted webhooks: Ignore, or their own. Unwanted
+// webhooks are stored ones that this package applied and that the hooks no longer define. An apply never removes an
+// unwanted webhook. Otherwise requests could pass without review until the new webhooks fail closed, or for good if the
+// program ends before that.
 type phase int
 
 const (
@@ -146,7 +147,8 @@ func (w wanted) at(found live, p phase) *unstructured.Unstructured {
 	return object
 }
 
-// obsolete returns the indexes of our unwanted webhooks.
+// obsolete returns the indexes of the stored webhooks that this package applied and that w does not have. With the zero
+// wanted, these are all webhooks that this package applied.
 func (l live) obsolete(w wanted) []int {
 	keep := map[string]bool{}
 	if w.object != nil {

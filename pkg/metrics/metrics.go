@@ -83,8 +83,8 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 	return m, nil
 }
 
-// register registers a collector. In errors, the text what describes its metrics, and the text advice says what to do
-// if the registry has them already.
+// register registers a collector. The parameters what and advice are texts for its errors. The first one names the
+// metrics, and the second one says what to do if the registry has them already.
 func register(reg prometheus.Registerer, c prometheus.Collector, what, advice string) error {
 	err := reg.Register(c)
 	if already := (prometheus.AlreadyRegisteredError{}); errors.As(err, &already) {
@@ -96,7 +96,7 @@ func register(reg prometheus.Registerer, c prometheus.Collector, what, advice st
 	return nil
 }
 
-// The labels of calls, in their order.
+// The labels of the metrics of calls, in the order in which WithLabelValues takes their values.
 const labelWebhook, labelType, labelOutcome = "webhook", "type", "outcome"
 
 // labelTraceID is the exemplar label that Grafana expects.

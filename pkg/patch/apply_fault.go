@@ -116,8 +116,8 @@ func holder(doc []byte, at Pointer) (any, *Error) {
 	return v, notInside(at, here, v)
 }
 
-// notInside returns an error for the place at if the value v, which is at the place here, is a scalar. No place can be
-// inside a scalar.
+// notInside returns an error if v is a scalar, because no place can be inside a scalar. The parameter at is the place
+// that an operation needs, and here is the place of v.
 func notInside(at, here Pointer, v any) *Error {
 	switch v.(type) {
 	case map[string]any, []any:

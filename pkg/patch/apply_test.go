@@ -13,8 +13,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// applyRows are documents and patches. If want is empty, Apply must fail at the pointer at, with a message that begins
-// with fault.
+// applyRows are documents and patches. If want is empty, Apply must fail. Then at is the pointer of the error, and
+// fault is the beginning of its message.
 var applyRows = []struct {
 	reason, doc, patch, want, fault string
 	at                              patch.Pointer

@@ -46,7 +46,7 @@ func Diff(raw []byte, after any) (Patch, error) {
 	return p, converted(err)
 }
 
-// fromOperations returns the engine's operations as a patch, nil if there are none.
+// fromOperations returns the operations of package jsondiff as a patch, or nil if there are none.
 func fromOperations(ops []jsondiff.Operation) Patch {
 	if len(ops) == 0 {
 		return nil

@@ -118,7 +118,7 @@ func isContainer(doc []byte) bool {
 	return first == '{' || first == '['
 }
 
-// TestDocumentsOfRandomPairs derives the second document from the first by random edits.
+// TestDocumentsOfRandomPairs checks the patches between random documents and randomly edited copies of them.
 func TestDocumentsOfRandomPairs(t *testing.T) {
 	for seed := range int64(1500) {
 		r := rand.New(rand.NewSource(seed))

@@ -44,7 +44,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// converted returns an error of the engine as an [*Error], and any other error as it is.
+// converted returns an error of package jsondiff as an [*Error], and any other error as it is.
 func converted(err error) error {
 	if err == nil {
 		return nil // before located is allocated

@@ -61,7 +61,7 @@ func ExampleDiff() {
 	// {"op":"move","path":"/hosts/0","from":"/hosts/1"}
 }
 
-// Two documents without a Go type. The list elements are matched by name.
+// Documents compares two documents without a Go type. It matches the list elements by name.
 func ExampleDocuments() {
 	before := []byte(`{"kind":"Widget","spec":{"parts":[{"name":"a","size":1},{"name":"b","size":2}]}}`)
 	after := []byte(`{"kind": "Widget", "spec": {"parts": [{"name": "b", "size": 3}, {"name": "a", "size": 1.0}]}}`)

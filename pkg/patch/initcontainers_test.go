@@ -21,8 +21,8 @@ import (
 const twoInits = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web"},"spec":{"containers":[{"name":"app","image":"app:1"}],"initContainers":[` +
 	`{"name":"setup","image":"setup:1","newField":true},{"name":"fetch","image":"fetch:1"}]}}`
 
-// initRows are edits of a list of init containers and the resulting list. "newField" must always stay with
-// setup.
+// initRows are edits of a list of init containers and the resulting list. The field newField must always stay in the
+// container setup.
 var initRows = []struct {
 	reason string
 	edit   func(list *[]any, first any) // first is the container to prepend

@@ -236,7 +236,7 @@ func likeness(x, y *tree) int {
 }
 
 // byKey returns, for each element of a, the index of the element of b with the same merge key, or -1. It returns false
-// if the elements of a or b do not have distinct keys.
+// if neither mergeKey nor "name" is a distinct key in both lists.
 func byKey(b, a []*tree, mergeKey string) ([]int, bool) {
 	for _, key := range []string{mergeKey, "name"} {
 		old, ok := keys(b, key)

@@ -90,7 +90,7 @@ func number(t *testing.T, variable string, fallback int64) (int64, bool) {
 	return n, true
 }
 
-// counts show that the cases were not all trivial.
+// counts are statistics of all cases. TestOracle logs them, to show that the cases were not all trivial.
 type counts struct{ edits, operations, moves, planted, unchanged, refused, checkedOps int }
 
 func (c counts) String() string {
