@@ -66,8 +66,9 @@ func (s *store) find(ctx context.Context, w wanted) (live, error) {
 	return found, nil
 }
 
-// missed returns an error if our configurations existed and were removed. If only one of the two is gone, another version of
-// the program without hooks of that kind may have removed it, which is not an error.
+// missed returns ErrRemoved if the configuration w was removed during this call and the other one is missing, too. If
+// the other one is stored, a version of the program without hooks of this kind may have removed w, which is not an
+// error.
 func (s *store) missed(ctx context.Context, w wanted, found live) error {
 	if !s.seen[w.sort] || found.has(markerName(w.name)) {
 		return nil
@@ -94,7 +95,7 @@ func (s *store) remember(ctx context.Context) error {
 	return nil
 }
 
-// left returns the configurations that still have webhooks of ours, in the order of their removal.
+// left returns the configurations that still have our webhooks, in the order in which to remove them.
 func (s *store) left(ctx context.Context) ([]wanted, error) {
 	var list []wanted
 	for _, w := range s.wanted {

@@ -49,8 +49,7 @@ func (c checker) gone() []question {
 	return list
 }
 
-// await repeats the questions until all answers were as expected in as many rounds in a row as Options.Confirmations
-// says.
+// await repeats the questions until the answers were as expected Options.Confirmations times in a row.
 func (c checker) await(ctx context.Context, questions []question) error {
 	pause, row, last := c.o.Interval, 0, errors.New("no check request was sent yet")
 	for {

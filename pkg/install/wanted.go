@@ -87,7 +87,7 @@ func (w wanted) besideMarker() []string {
 type phase int
 
 const (
-	opening  phase = iota // new and unwanted webhooks get Ignore: some replicas serve only the new ones, others only the unwanted ones
+	opening  phase = iota // new and unwanted webhooks get Ignore, because no replica serves all of them
 	clearing              // own policies; the version counts as applied once the unwanted webhooks are removed
 	keeping               // own policies; the version counts as applied, and clearing follows later
 	closing               // own policies; the version counts as promoted

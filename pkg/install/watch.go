@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// watchInterval is the interval of Watch's checks. Many replicas of many programs may watch, so it is not
-// shorter.
+// watchInterval is the interval of Watch's checks. It is not shorter, because many replicas of many programs may watch.
 const watchInterval = time.Minute
 
 // Watch checks the configurations every minute until ctx ends, and then returns nil. Call it after [Installer.Run]: if a

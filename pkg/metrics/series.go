@@ -26,7 +26,7 @@ type series struct {
 	patch       prometheus.Observer // nil for validating hooks, as is patchNumber
 	patchNumber prometheus.Observer
 	outcomes    map[webhook.Outcome]*outcome
-	end         func(*webhook.Observation) // calls finish without a trace ID; created once, so that a call does not allocate it
+	end         func(*webhook.Observation) // calls finish without a trace ID; created once, not per call
 }
 
 // An outcome holds the metrics of one outcome of a hook.
