@@ -70,7 +70,8 @@ func (t *tally) annotationRows() []Annotation {
 	return rows
 }
 
-// settleFights adds a finding for each field of an object that two webhooks overwrote in more than one request.
+// settleFights adds a ping-pong finding for two webhooks and a field if both overwrote the field of one object in more
+// than one request.
 func (t *tally) settleFights() {
 	for k, f := range t.fights.rows {
 		if f.count < 2 {
@@ -108,7 +109,8 @@ func (t *tally) findings() []Finding {
 	return all
 }
 
-// repeated returns the findings on objects that were changed repeatedly, one for each webhook.
+// repeated returns the findings about webhooks that changed the same object in many requests. Each webhook has at most
+// one finding per rule, which lists all such objects.
 func (t *tally) repeated() (all []Finding) {
 	type group struct {
 		rule string
@@ -156,7 +158,7 @@ func repeatedSummary(h hook, objects []ChangedObject) string {
 	return text + "."
 }
 
-// topOfEach limits the number of findings of each rule.
+// topOfEach keeps the first options.Top findings of each rule. hidden is the number of findings that it drops.
 func (t *tally) topOfEach(sorted []Finding) (kept []Finding, hidden int) {
 	kept = []Finding{}
 	count := map[string]int{}
@@ -248,7 +250,7 @@ func were(subject string, n int) string {
 	return subject + " were"
 }
 
-// bounds returns notes about full tables. The counts of a full table may be too low.
+// bounds returns a note for each table that had to drop rows. The counts of such a table may be too low.
 func (t *tally) bounds() (notes []string) {
 	for _, b := range []struct {
 		evicted, most int

@@ -38,7 +38,7 @@ func (h hook) String() string {
 // is reports whether name is the name of h, with or without its configuration.
 func (h hook) is(name string) bool { return name == h.name || name == h.configuration+"/"+h.name }
 
-// A call is one call of a mutating webhook.
+// A call is one call of a mutating webhook, as the audit annotations of a request record it.
 type call struct {
 	round, index int
 	hook         hook
@@ -48,11 +48,12 @@ type call struct {
 	patch        patch.Patch
 }
 
-// A note is an audit annotation NAME/KEY from a webhook, or a warning of the API server about the certificate of a
-// host. For a warning, about is the kind of problem and key is the host.
+// A note is one of two things: an audit annotation NAME/KEY that a webhook added, or a warning of the API server about
+// the serving certificate of a host. The fields about and key are NAME and KEY for an annotation, and the kind of
+// problem and the host for a warning.
 type note struct{ about, key, text string }
 
-// annotate reads the annotations of an event.
+// annotate sets the fields of q that come from the audit annotations of the event.
 func (q *request) annotate(annotations []byte) {
 	at := map[string]*call{} // by "round_R_index_I"
 	opened, patches := map[string]bool{}, map[string]string{}
@@ -93,7 +94,8 @@ func (q *request) annotate(annotations []byte) {
 	slices.SortFunc(q.calls, func(a, b *call) int { return cmp.Or(a.round-b.round, a.index-b.index) })
 }
 
-// mutation parses the record of a call. It returns nil if that fails.
+// mutation parses the annotation that records a call. place is its position, as in "round_0_index_2". It returns nil
+// for a malformed annotation.
 func mutation(place, value string) *call {
 	round, index, ok := strings.Cut(strings.TrimPrefix(place, "round_"), "_index_")
 	r, err1 := strconv.Atoi(round)
@@ -108,8 +110,9 @@ func mutation(place, value string) *call {
 	return &call{round: r, index: i, hook: hook{recorded.Configuration, recorded.Webhook}, mutated: recorded.Mutated}
 }
 
-// applied records the patch of a call. It also keeps operations of unknown types, because the API server has applied
-// the patch. The rules ignore such operations. applied returns false if the record cannot be read.
+// applied sets the patch of a call to the patch in value, the text of a patch annotation. It keeps operations of
+// unknown types, because the API server has applied the patch. The rules ignore such operations. applied returns false
+// for a malformed annotation.
 func (c *call) applied(value string) bool {
 	var recorded struct{ Patch patch.Patch }
 	if json.Unmarshal([]byte(value), &recorded) != nil {
@@ -150,7 +153,7 @@ func (q *request) silent() bool {
 	return len(q.calls)+len(q.openValidating)+len(q.own)+len(q.certificates) == 0 && q.mutating+q.validating == 0 && q.rejected().kind == ""
 }
 
-// A rejection is the rejection of a request by a webhook.
+// A rejection says which webhook rejected a request, and why. It is the zero value if no webhook did.
 type rejection struct {
 	kind string // "denied", "failed" or "no dry run"
 	name string // of the webhook
@@ -191,7 +194,8 @@ func (q *request) last() *call {
 	return q.calls[len(q.calls)-1]
 }
 
-// unquote splits text into the Go string at its beginning and the rest.
+// unquote decodes the quoted Go string at the beginning of text, and returns it and the rest of text. Both are empty if
+// text does not begin with a quoted string.
 func unquote(text string) (name, rest string) {
 	quoted, err := strconv.QuotedPrefix(text)
 	if err != nil {

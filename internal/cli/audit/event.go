@@ -45,13 +45,13 @@ var memberNames = sync.OnceValue(func() *jsonraw.Names {
 		"objectRef", "responseStatus", "requestObject", "requestReceivedTimestamp", "annotations", "items")
 })
 
-// A raw is an event with its fields as undecoded JSON.
+// A raw is an audit event whose fields are undecoded JSON.
 type raw struct {
 	member [members][]byte
 }
 
-// split checks a line and calls visit with each event in it: one event, or those of a list. It visits no event of a
-// malformed line.
+// split parses a line of a log and calls visit with each event in it. A line is one event or an EventList. For a
+// malformed line, split returns an error and does not call visit.
 func split(line []byte, visit func(*raw)) error {
 	var r raw
 	c := jsonraw.At(line, 0, 0)
@@ -114,7 +114,7 @@ func (r *raw) finished() bool {
 	return stage == `"ResponseComplete"` || stage == `"Panic"`
 }
 
-// A request has the facts of one API request from its last audit event.
+// A request describes an API request with the facts from its last audit event.
 type request struct {
 	auditID, verb, user, level string
 	time                       time.Time
@@ -218,7 +218,7 @@ func text(value []byte) string {
 	return string(t)
 }
 
-// inside returns the strings and numbers of the named fields of a JSON object.
+// inside returns the strings and numbers in the named fields of a JSON object, by field name.
 func inside(value []byte, names ...string) map[string]string {
 	found := map[string]string{}
 	_ = each(value, func(name string, member []byte) {
@@ -236,7 +236,7 @@ func inside(value []byte, names ...string) map[string]string {
 	return found
 }
 
-// each calls visit with the fields of a JSON object. It ignores other values.
+// each calls visit for each field of a JSON object. For any other value, it does nothing.
 func each(value []byte, visit func(name string, member []byte)) error {
 	if len(value) == 0 || value[0] != '{' {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// An event describes the audit event of a request for a test. Its method line encodes it as the API server does.
+// An event describes the audit event of a request for a test. The method line encodes the event as the API server does.
 type event struct {
 	ID, Verb, Level, Stage, User, Message, URI string
 	Resource, Namespace, Name                  string
@@ -91,7 +91,7 @@ func textSource(name string, text io.Reader) Source {
 	return Source{Name: name, open: func() (io.ReadCloser, error) { return io.NopCloser(text), nil }}
 }
 
-// read returns the report for a log in memory.
+// read runs an audit of the text of a log and returns the report.
 func read(t *testing.T, o Options, log string) *Report {
 	t.Helper()
 	r, err := Run(t.Context(), []Source{textSource("log", strings.NewReader(log))}, o, noProgress)
@@ -101,7 +101,7 @@ func read(t *testing.T, o Options, log string) *Report {
 	return r
 }
 
-// rulesOf returns the rules of the findings with their number of requests.
+// rulesOf returns a text for each finding of a report: the rule and the number of requests.
 func rulesOf(r *Report) (all []string) {
 	for _, f := range r.Findings {
 		all = append(all, fmt.Sprintf("%s %d", f.Rule, f.Requests))

@@ -8,7 +8,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// A fightKey is a field of an object that two webhooks write.
+// A fightKey identifies a field of an object and the two webhooks that overwrite it.
 type fightKey struct {
 	a, b   hook
 	path   patch.Pointer
@@ -95,7 +95,8 @@ func single(op patch.Operation) bool {
 	return op.Op == patch.Remove || (op.Op == patch.Add || op.Op == patch.Replace) && scalar(op.Value)
 }
 
-// shifted reports whether an operation of the request may move the field at a path.
+// shifted reports whether a patch of the request may move a list element that is part of path. The same path then means
+// another field.
 func (q *request) shifted(path patch.Pointer) bool {
 	return slices.ContainsFunc(q.calls, func(c *call) bool {
 		return slices.ContainsFunc(c.patch, func(op patch.Operation) bool { return shifts(op, path) })
@@ -141,7 +142,8 @@ func backAndForth(writes []write) (a, b hook, ok bool) {
 	return hook{}, hook{}, false
 }
 
-// tookBack reports whether the first of two writes certainly changed the stored value, not a value that the user sent.
+// tookBack reports whether the log proves that the write first changed the stored value, and not a value that the user
+// sent.
 func (q *request) tookBack(path patch.Pointer, first, second write) bool {
 	if q.sent != nil {
 		value, ok := lookup(q.sent, path)

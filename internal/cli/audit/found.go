@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// An Example is a request for which a finding was made.
+// An Example is a request that shows the problem of a finding.
 type Example struct {
 	AuditID string    `json:"auditID"`
 	Time    time.Time `json:"time"`
@@ -37,7 +37,7 @@ type ExampleCall struct {
 	Webhook       string `json:"webhook"`
 	Mutated       bool   `json:"mutated"`
 	FailedOpen    bool   `json:"failedOpen,omitempty"`
-	// Operations are the shortened operations of its patch. Values that look like secrets are removed.
+	// Operations are the operations of the patch, shortened. Values that look like secrets are removed.
 	Operations []string `json:"operations,omitempty"`
 }
 
@@ -66,8 +66,8 @@ type findingRow struct {
 	examples []Example
 }
 
-// add counts a request. It keeps the longest requests as examples. Of two equally long requests, it prefers the earlier
-// one.
+// add counts a request that spent the time took in webhooks. It keeps the requests with the longest times as examples.
+// Of two equal times, it prefers the earlier request.
 func (f *findingRow) add(q *request, took time.Duration, calls ...*call) {
 	f.count++
 	if q.code >= 400 || q.panicked {
@@ -77,8 +77,8 @@ func (f *findingRow) add(q *request, took time.Duration, calls ...*call) {
 	f.examples = keep(f.examples, q, took, calls)
 }
 
-// keep inserts an example into the sorted list, and keeps the first mostExamples. The list begins with the longest
-// requests. Equally long requests are sorted by time.
+// keep inserts an example into the sorted list all, and returns the first mostExamples elements. The requests that
+// spent the most time in webhooks come first. Requests with equal times are sorted by the time of the request.
 func keep(all []Example, q *request, took time.Duration, calls []*call) []Example {
 	e := Example{AuditID: q.auditID, Time: q.time, Milliseconds: took.Milliseconds(), Verb: q.verb, Object: q.object.String()}
 	at, _ := slices.BinarySearchFunc(all, e, compareExamples)

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// find adds a request to a finding if the report covers one of the webhooks.
+// find adds a request to the finding with key k. It does nothing if the report is limited to webhooks that the finding
+// is not about.
 func (t *tally) find(k foundKey, q *request, took time.Duration, hooks []hook, calls ...*call) {
 	if len(hooks) > 0 && !slices.ContainsFunc(hooks, t.options.wants) {
 		return
@@ -24,7 +25,7 @@ func (t *tally) find(k foundKey, q *request, took time.Duration, hooks []hook, c
 	f.add(q, took, calls...)
 }
 
-// about calls find for a finding about one webhook.
+// about adds a request to a finding that is about one webhook.
 func (t *tally) about(rule string, h hook, detail string, q *request, calls ...*call) {
 	t.find(foundKey{rule: rule, a: h, detail: detail}, q, 0, []hook{h}, calls...)
 }

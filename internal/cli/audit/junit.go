@@ -9,8 +9,8 @@ import (
 	"github.com/admitkit/admitkit/internal/junit"
 )
 
-// WriteJUnit writes the findings for CI systems, one test case each. Advice does not fail. A log that could not be read
-// fails.
+// WriteJUnit writes the report in JUnit format for CI systems. Each finding is a test case, which passes if its
+// severity is Advice and otherwise fails. A log that could not be read is a failed test case.
 func (r *Report) WriteJUnit(w io.Writer) error {
 	suite := junit.Suite{Name: "admitkit audit"}
 	for _, f := range r.Findings {

@@ -13,14 +13,14 @@ import (
 // have many megabytes for a list.
 const longest = 32 << 20
 
-// lines reads lines of any length, but drops the text of lines that are longer than limit bytes.
+// lines is a reader for lines of any length. It drops the text of lines that are longer than limit bytes.
 type lines struct {
 	in    *bufio.Reader
 	limit int
 	whole []byte // the current line, if it is longer than the buffer of in
 }
 
-// A line is valid until the next one is read.
+// A line is one line of a log. Its text is valid until next is called again.
 type line struct {
 	text    []byte
 	tooLong bool // longer than the limit; text is empty

@@ -21,8 +21,8 @@ type objectRow struct {
 	examples                []Example
 }
 
-// A patchCount counts how often a patch was sent. The row of an object keeps the patches with the smallest
-// hashes, so that the order of requests does not matter.
+// A patchCount counts how often a webhook sent the patch with this hash. An objectRow keeps only the mostPatches
+// patches with the smallest hashes. With this choice, the result does not depend on the order of the requests.
 type patchCount struct {
 	hash  uint64
 	count int
@@ -33,7 +33,7 @@ const (
 	mostUsers   = 4
 )
 
-// judgeObject counts, for each webhook, the changes to an object that was stored before. It ignores creations, because
+// judgeObject counts, for each webhook, its changes to an object that already existed. It ignores creations, because
 // each may create a new object of the same name. It ignores requests that changed nothing in storage, because the
 // webhook must repeat its change in the next request.
 func (t *tally) judgeObject(q *request) {
@@ -104,7 +104,9 @@ func (r *objectRow) most() (most int) {
 	return most
 }
 
-// again returns the rule for the repeated changes of an object, and false if there are too few changes.
+// again returns the rule of the finding about this row: mutatesAgain or mutatesEachTime. It returns false if the
+// webhook changed the object in fewer than threshold requests, or in less than half of the requests for which it was
+// called.
 func (r *objectRow) again(threshold int) (rule string, ok bool) {
 	switch {
 	case r.mutated < threshold || 2*r.mutated < r.calls:

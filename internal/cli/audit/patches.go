@@ -105,7 +105,8 @@ func isIndex(token string) bool {
 	return token != "" && strings.Trim(token, "0123456789") == ""
 }
 
-// lookup returns the value at a path of field names.
+// lookup returns the value at path in the JSON object doc. It returns false if the value is missing. It does not look
+// into lists.
 func lookup(doc []byte, path patch.Pointer) ([]byte, bool) {
 	if len(doc) == 0 {
 		return nil, false
@@ -131,8 +132,8 @@ func same(a, b []byte) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && x == y
 }
 
-// judgeAdditions finds webhooks that were called again and added the same element to a list as before, so that the list
-// has it twice. It reports nothing if the first element may have been removed, or the list replaced.
+// judgeAdditions finds webhooks that added an element to a list and, when they were reinvoked, added an equal element.
+// It makes no finding if another operation may have removed the first element or replaced the list.
 func (t *tally) judgeAdditions(q *request) {
 	for _, again := range q.calls {
 		if again.round == 0 || !again.mutated {
@@ -171,8 +172,8 @@ func insertion(op patch.Operation) bool {
 	return op.Op == patch.Add && (last == "-" || isIndex(last)) && len(op.Value) > 0 && !jsonraw.IsNull(op.Value)
 }
 
-// undisturbed reports whether no operation of the request can have removed elements of a list or replaced the list.
-// Operations for which except returns true are ignored. It returns false if a patch is not recorded.
+// undisturbed reports whether no operation of the request can have removed elements of a list or replaced the list. It
+// ignores operations for which except returns true. It returns false if a patch is not recorded.
 func (q *request) undisturbed(list patch.Pointer, except func(c *call, n int) bool) bool {
 	for _, c := range q.calls {
 		if c.mutated && !c.patched {

@@ -58,7 +58,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestPage checks that all links have a target, and that the page shows the whole report.
+// TestPage checks that all links on the page have a target, and that the page shows the whole report.
 func TestPage(t *testing.T) {
 	r := colourful(t)
 	p := r.Page()

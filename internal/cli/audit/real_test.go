@@ -22,7 +22,7 @@ var (
 	ignore   = admissionregistrationv1.Ignore
 )
 
-// mutatingHook returns a mutating webhook for a scenario.
+// mutatingHook returns a mutating webhook for a namespace, and makes answer its answerer.
 func (w *auditedCluster) mutatingHook(namespace, name string, answer answerer) admissionregistrationv1.MutatingWebhook {
 	w.hooks.handle(name+"."+namespace+".example.com", answer)
 	return admissionregistrationv1.MutatingWebhook{Name: name}
@@ -44,8 +44,8 @@ func label(value string) answerer {
 	return patches(fmt.Sprintf(`[{"op":"replace","path":"/metadata/labels/team","value":%q}]`, value))
 }
 
-// TestRealServer runs a real API server with webhooks that cause a finding of every rule. It compares the report on the
-// audit log with the calls that the webhooks counted.
+// TestRealServer runs a real API server with webhooks that cause a finding of every rule. Each scenario has its own
+// namespace. The test compares the report on the audit log with the calls that the webhooks counted.
 func TestRealServer(t *testing.T) {
 	w := newAuditedCluster(t)
 	for _, name := range []string{"wait", "good", "twice", "fight", "brief", "rivals", "denied", "open", "closed", "noop", "idle", "slow", "full", "stamp", "refused", "notes", "secret", "certificate", "crash", "gone"} {

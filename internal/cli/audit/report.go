@@ -10,8 +10,8 @@ import (
 // A Report has the facts about webhooks from audit logs. Its JSON encoding is stable.
 type Report struct {
 	Files []File `json:"files"`
-	// Events is the number of events read. Requests is the number of completed API requests in the
-	// selected time. WithWebhooks is the number of these with a trace of a webhook.
+	// Events is the number of events read. Requests is the number of completed API requests in the selected time.
+	// WithWebhooks is how many of these requests have a trace of a webhook.
 	Events       int `json:"events"`
 	Requests     int `json:"requests"`
 	WithWebhooks int `json:"withWebhooks"`
@@ -36,7 +36,7 @@ type Report struct {
 	Notes  []string `json:"notes"`
 	// Incomplete lists the parts of logs that could not be read.
 	Incomplete []string `json:"incomplete,omitempty"`
-	// Top is the number of rows shown of a table.
+	// Top is the maximum number of rows that a table shows.
 	Top int `json:"-"`
 }
 
@@ -66,7 +66,7 @@ type SkippedLine struct {
 type Mutating struct {
 	Configuration string `json:"configuration"`
 	Webhook       string `json:"webhook"`
-	// Calls counts all calls. Reinvoked counts those in round 1.
+	// Calls counts all calls. Reinvoked counts the reinvocations, which are the calls in round 1.
 	Calls           int `json:"calls"`
 	Reinvoked       int `json:"reinvoked"`
 	Mutated         int `json:"mutated"`
@@ -86,7 +86,7 @@ type Mutating struct {
 	SlowestMilliseconds int64 `json:"slowestMilliseconds,omitempty"`
 }
 
-// Validating has the counts of one validating webhook. Calls that it allowed are not recorded.
+// Validating has the counts of one validating webhook. The log does not record the calls that the webhook allowed.
 type Validating struct {
 	Webhook    string `json:"webhook"`
 	FailedOpen int    `json:"failedOpen"`
@@ -108,7 +108,8 @@ type Latency struct {
 	Validating LatencyOf `json:"validating"`
 }
 
-// LatencyOf is the time spent in the webhooks of one kind.
+// LatencyOf has the number of requests that spent more than 500 ms in webhooks of one type, mutating or validating, and
+// the longest such time.
 type LatencyOf struct {
 	Requests            int   `json:"requests"`
 	LongestMilliseconds int64 `json:"longestMilliseconds"`

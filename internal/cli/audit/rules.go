@@ -20,7 +20,7 @@ type rule struct {
 	title, fix string
 }
 
-// rules are ordered from the most severe, as in the report.
+// These are the IDs of the rules, in the order of the rules in the report: the most severe first.
 const (
 	failedClosed    = "failed-closed"
 	notIdempotent   = "not-idempotent"
@@ -75,7 +75,7 @@ var rules = []rule{
 		"Refer to a Secret, with valueFrom or a volume, instead of writing its value into the object. Until then, log such objects at level Metadata."},
 }
 
-// ruleOf returns the rule with an ID and its index.
+// ruleOf returns the rule with this ID, and its index in rules. The index of an unknown ID is len(rules).
 func ruleOf(id string) (rule, int) {
 	for i, r := range rules {
 		if r.id == id {

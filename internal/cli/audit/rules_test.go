@@ -22,7 +22,7 @@ const (
 	badRemove = `Internal error occurred: remove operation does not apply: doc is missing path: "/x": missing value`
 )
 
-// many repeats an event with different times and IDs.
+// many returns n copies of an event, with different times and IDs.
 func many(n int, e event) (all []event) {
 	for i := range n {
 		e.ID, e.Second = e.ID+"x", i
@@ -31,7 +31,8 @@ func many(n int, e event) (all []event) {
 	return all
 }
 
-// TestRules has cases for each rule: events with the problem, and similar events without it.
+// TestRules checks, for each rule, that events with the problem make a finding, and that similar events without the
+// problem make none.
 func TestRules(t *testing.T) {
 	a := func(round int, mutated bool, patch string) recordedCall {
 		return recordedCall{Round: round, Hook: "a.example.com", Mutated: mutated, Patch: patch}
@@ -147,8 +148,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestPassedOver checks the results of requests in which a failing webhook was ignored. Each request counts once. If
-// another webhook rejected the request, its message is not shown.
+// TestPassedOver checks how the report describes requests in which a failing webhook was ignored. Each request must
+// count once. If another webhook rejected the request, the report must not show the message of that webhook.
 func TestPassedOver(t *testing.T) {
 	open := recordedCall{Hook: "a.example.com", FailedOpen: true}
 	again := open
@@ -194,7 +195,8 @@ func TestPassedOver(t *testing.T) {
 	}
 }
 
-// TestOutOfTime checks a request that timed out after an ignored webhook, which may have used up the time.
+// TestOutOfTime checks a request that timed out after a failing webhook was ignored. The report must say that this
+// webhook may have used up the time.
 func TestOutOfTime(t *testing.T) {
 	e := event{ID: "a", Code: 504, Message: "Timeout: request did not complete within the allowed duration", Calls: []recordedCall{{Hook: "a.example.com", FailedOpen: true}}}
 	var text strings.Builder
@@ -207,7 +209,7 @@ func TestOutOfTime(t *testing.T) {
 	}
 }
 
-// TestUnknownCalls checks annotations about calls that the log does not record.
+// TestUnknownCalls checks annotations that belong to a call which the log does not record. A note must count them.
 func TestUnknownCalls(t *testing.T) {
 	for _, key := range []string{openMutationPrefix, patchPrefix} {
 		e := event{ID: "a", Annotations: map[string]string{key + "round_0_index_3": "a.example.com"}}
@@ -217,7 +219,8 @@ func TestUnknownCalls(t *testing.T) {
 	}
 }
 
-// TestWhoRejected checks that a rejection is counted for the mutating or the validating webhook.
+// TestWhoRejected checks whether a rejection is counted for a mutating or for a validating webhook. The message of the
+// API server has only the name of the webhook.
 func TestWhoRejected(t *testing.T) {
 	last := recordedCall{Hook: "a.example.com"}
 	for _, c := range []struct {
@@ -247,7 +250,8 @@ func TestWhoRejected(t *testing.T) {
 	}
 }
 
-// TestSameName checks a mutating and a validating webhook with the same name, as in cert-manager.
+// TestSameName checks the counts of a mutating and a validating webhook with the same name, as in cert-manager. They
+// must be marked as unclear if both webhooks denied requests.
 func TestSameName(t *testing.T) {
 	log := event{ID: "x", Code: 403, Message: denial, Calls: []recordedCall{{Hook: "a.example.com"}}}.line()
 	if r := read(t, defaults(), log); r.Mutating[0].Unclear || len(r.Notes) != 0 {

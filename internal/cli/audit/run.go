@@ -4,8 +4,9 @@
 // line.
 //
 // It reports only what the log proves. All calls of mutating webhooks are recorded at level Metadata and above, and
-// their patches at level Request and above. For validating webhooks, only denials and failures are recorded. Logs
-// are read as a stream in bounded memory.
+// their patches at level Request and above. The log numbers the rounds of calls: round 0 has the first calls for a
+// request, and round 1 the reinvocations. For validating webhooks, only denials and failures are recorded. Logs are
+// read as a stream in bounded memory.
 package audit
 
 import (
@@ -27,7 +28,8 @@ import (
 // Progress receives the number of bytes and events read so far. all is the total size in bytes, or 0 if it is unknown.
 type Progress func(read, all int64, events int)
 
-// Run reads all sources in order and returns the report.
+// Run reads all sources in order and returns the report. It returns an error if ctx ends, or if the logs have no facts
+// about webhooks.
 func Run(ctx context.Context, sources []Source, o Options, progress Progress) (*Report, error) {
 	r := reader{tally: newTally(o), progress: progress}
 	for _, s := range sources {
@@ -113,7 +115,7 @@ func (r *reader) lines(ctx context.Context, in io.Reader, f *File) error {
 	}
 }
 
-// line adds the events of a line.
+// line adds the events in one line of a log to the tally.
 func (r *reader) line(got line, f *File) {
 	if got.tooLong {
 		f.TooLong++

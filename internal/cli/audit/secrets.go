@@ -45,7 +45,7 @@ func (q *request) secret(op patch.Operation) string {
 	return ""
 }
 
-// variable reports whether the value has an environment variable with the name of a secret and a literal value.
+// variable reports whether value contains an environment variable that has the name of a secret and a literal value.
 func variable(value any) bool {
 	switch v := value.(type) {
 	case []any:

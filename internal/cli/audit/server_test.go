@@ -39,7 +39,7 @@ import (
 
 var keepLog = flag.String("keep", "", "keep the log that the API server writes in this file")
 
-// auditPolicy logs patches in all namespaces except one.
+// auditPolicy logs patches in all namespaces except brief.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 rules:
@@ -125,7 +125,8 @@ func in(namespace string) *metav1.LabelSelector {
 }
 
 // mutating registers mutating webhooks for a namespace. The configuration has the name of the namespace, and webhooks
-// are named NAME.NAMESPACE.example.com. The test waits for the last webhook of a configuration to be called.
+// are named NAME.NAMESPACE.example.com. mutating adds a webhook with the name wait. When this webhook is called, the
+// API server uses the configuration. settle waits for this.
 func (w *auditedCluster) mutating(namespace string, hooks ...admissionregistrationv1.MutatingWebhook) {
 	w.t.Helper()
 	none, exact := admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.Exact
@@ -189,7 +190,8 @@ func config(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"team": "none"}}, Data: map[string]string{"owner": "none"}}
 }
 
-// create creates a ConfigMap, which may be denied, and returns the stored object.
+// create creates a ConfigMap and returns the stored object. It returns nil if the request fails, for example because a
+// webhook denied it.
 func (w *auditedCluster) create(namespace, name string) *corev1.ConfigMap {
 	w.t.Helper()
 	made, err := w.client.CoreV1().ConfigMaps(namespace).Create(w.t.Context(), config(name), metav1.CreateOptions{})
@@ -207,7 +209,7 @@ func allow(int, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, 
 	return &admissionv1.AdmissionResponse{Allowed: true}, 200
 }
 
-// patches always answers with the same patch.
+// patches returns an answerer that always answers with the same patch.
 func patches(patch string) answerer {
 	return func(int, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, int) {
 		return patchWith(patch), 200
@@ -219,14 +221,14 @@ func patchWith(patch string) *admissionv1.AdmissionResponse {
 	return &admissionv1.AdmissionResponse{Allowed: true, Patch: []byte(patch), PatchType: &jsonPatch}
 }
 
-// denies answers every call with a denial that has this code.
+// denies returns an answerer that denies every request with this code.
 func denies(code int32) answerer {
 	return func(int, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, int) {
 		return &admissionv1.AdmissionResponse{Result: &metav1.Status{Code: code, Message: "not on a Friday"}}, 200
 	}
 }
 
-// breaks answers with an HTTP error.
+// breaks is an answerer that answers with HTTP status 500.
 func breaks(int, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, int) {
 	return nil, 500
 }
@@ -336,7 +338,8 @@ func (h *hookServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// noNames serves with a certificate that has no subject alternative names.
+// noNames starts an HTTPS server whose certificate has no subject alternative names, and returns the configuration to
+// call it.
 func noNames(t *testing.T) admissionregistrationv1.WebhookClientConfig {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -114,7 +114,7 @@ func (c counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// interruptible returns a reader that also returns when ctx ends. The pending read is then abandoned.
+// interruptible returns a reader whose reads also end when ctx ends. A read of from that is then pending is abandoned.
 func interruptible(ctx context.Context, from io.Reader) io.Reader {
 	reader, writer := io.Pipe()
 	stop := context.AfterFunc(ctx, func() { writer.CloseWithError(ctx.Err()) })

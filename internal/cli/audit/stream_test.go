@@ -186,7 +186,7 @@ func TestSeen(t *testing.T) {
 	}
 }
 
-// TestLines reads lines that are not events.
+// TestLines checks the statistics on logs in which some lines are not events.
 func TestLines(t *testing.T) {
 	good := event{ID: "x", Calls: []recordedCall{{Hook: "a.example.com"}}}.line()
 	long := strings.Repeat("x", longest+1)
@@ -248,7 +248,7 @@ func TestNothing(t *testing.T) {
 	}
 }
 
-// TestSources reads compressed, truncated and missing files.
+// TestSources checks the reports and errors for compressed, truncated and missing files.
 func TestSources(t *testing.T) {
 	dir := t.TempDir()
 	line := event{ID: "x", Calls: []recordedCall{{Hook: "a.example.com"}}}.line()
@@ -310,7 +310,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestInterruptedOpen cancels the opening of a pipe without a writer.
+// TestInterruptedOpen checks that Run ends with its context while it waits to open a pipe without a writer.
 func TestInterruptedOpen(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(name, 0o600); err != nil {
@@ -327,7 +327,7 @@ func TestInterruptedOpen(t *testing.T) {
 	}
 }
 
-// TestInterrupt cancels a read from a pipe without data.
+// TestInterrupt checks that Run ends with its context while it reads from a pipe without data.
 func TestInterrupt(t *testing.T) {
 	in, out := io.Pipe()
 	defer func() { _ = out.Close() }() // it never fails

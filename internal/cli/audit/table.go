@@ -72,7 +72,7 @@ func (s *seen) before(key uint64) bool {
 	return false
 }
 
-// others holds the names that come first in sorted order, at most ten.
+// others keeps at most ten of the added names: the first ones in sorted order.
 type others struct{ names []string }
 
 func (o *others) add(name string) {

@@ -195,7 +195,7 @@ func (t *printer) finding(f *Finding) {
 	}
 }
 
-// example writes a request, and its calls if selected.
+// example writes an example of a finding: the request and, if calls is true, the calls in it.
 func (t *printer) example(rule string, e *Example, calls bool) {
 	what := e.Verb + " " + e.Object + " by " + e.User
 	if e.DryRun {
@@ -221,7 +221,7 @@ func (t *printer) example(rule string, e *Example, calls bool) {
 }
 
 // outcome describes the result of a call in an example of a finding. If the call ended the request, the message of the
-// API server tells a denial from a failure.
+// API server shows whether the webhook denied the request or failed.
 func (e *Example) outcome(rule string, c ExampleCall) string {
 	switch {
 	case c.Mutated && (rule == noOp || rule == noOpReinvokes):

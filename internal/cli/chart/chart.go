@@ -135,7 +135,7 @@ func readKustomization(dir string) (k kustomization, file string, err error) {
 	return k, "", nil
 }
 
-// template converts the documents of a manifest.
+// template converts the documents of a manifest to Helm templates.
 func (b *builder) template(text []byte, kind string) ([]byte, error) {
 	var out bytes.Buffer
 	for _, part := range documents(text) {

@@ -24,7 +24,7 @@ import (
 
 var pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 
-// refuse writes an error response as the API server does.
+// refuse returns a handler that responds with an error as the API server does.
 func refuse(code int, reason, message string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -173,7 +173,8 @@ func TestExplainNothing(t *testing.T) {
 	}
 }
 
-// check compares the beginning of an error's message and of its first hint.
+// check checks that the message of an error contains want and does not end with a full stop, and that its hints contain
+// hint.
 func check(t *testing.T, err error, want, hint, reason string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), want) || strings.HasSuffix(err.Error(), ".") {

@@ -73,7 +73,8 @@ func accountOf(ctx context.Context, admin *rest.Config, rules map[string][]rbacv
 	return config, nil
 }
 
-// grant gives the subject just the permissions. It creates their namespaces if they are missing.
+// grant gives the subject exactly the permissions in rules, by namespace. The key "" means the whole cluster. grant
+// creates missing namespaces.
 func grant(ctx context.Context, admin *rest.Config, subject rbacv1.Subject, rules map[string][]rbacv1.PolicyRule) error {
 	clients, err := dynamic.NewForConfig(admin)
 	if err != nil {

@@ -26,7 +26,8 @@ func TestAccountHasTheDeclaredPermissions(t *testing.T) {
 	read := func(resource string) []rbacv1.PolicyRule {
 		return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{"list"}}}
 	}
-	// list returns the errors of list requests with the permissions.
+	// list gives the ServiceAccount the permissions, and returns the errors of its requests to list ConfigMaps and
+	// Secrets.
 	list := func(rules map[string][]rbacv1.PolicyRule, namespace string) (configMaps, secrets error) {
 		t.Helper()
 		config, err := accountOf(t.Context(), server.Config, rules)

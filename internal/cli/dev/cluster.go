@@ -80,7 +80,7 @@ func (c *existingCluster) close() error {
 	return c.note.remove()
 }
 
-// confirm asks the user before dev registers hooks in a cluster.
+// confirm asks the user before dev registers hooks in a cluster. It returns an error unless the user agrees.
 func confirm(ctx context.Context, d *session, name, server string) error {
 	if d.o.Yes {
 		return nil

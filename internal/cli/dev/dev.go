@@ -78,7 +78,7 @@ type target interface {
 	close() error
 }
 
-// Run runs until ctx ends, which is not an error.
+// Run runs "admitkit dev" until ctx ends, which is not an error.
 func Run(ctx context.Context, s *screen.Screen, o Options) (err error) {
 	if err := o.check(); err != nil {
 		return err
@@ -134,7 +134,7 @@ func (o *Options) check() error {
 // hooksSource returns the package or the URL of the hooks, for messages.
 func (o *Options) hooksSource() string { return cmp.Or(o.Package, o.URL) }
 
-// start builds the hooks while the API server starts, registers the hooks, and applies the samples.
+// start builds the hooks while the API server starts, registers the hooks, and applies the objects of --apply.
 func (d *session) start(ctx context.Context) error {
 	samples, err := readSamples(ctx, d.o.Apply, d.s)
 	if err != nil {
@@ -262,7 +262,7 @@ func (d *session) follow(ctx context.Context) error {
 }
 
 // interrupted reports whether a process has ended because of Ctrl-C. The process can receive the signal before ctx
-// ends, so interrupted waits a little for ctx.
+// ends, so interrupted waits up to 300 ms for the end of ctx.
 func interrupted(ctx context.Context) bool {
 	wait := time.NewTimer(300 * time.Millisecond)
 	defer wait.Stop()

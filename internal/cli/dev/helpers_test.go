@@ -101,7 +101,7 @@ func write(t *testing.T, name, text string) {
 	}
 }
 
-// lines has the output of dev -o json: one JSON object per line.
+// lines collects the output of dev -o json: one JSON object per line.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer

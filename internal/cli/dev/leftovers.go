@@ -74,8 +74,8 @@ const (
 	keep                      // the registrations are in another cluster: keep the file
 )
 
-// cleanupOf compares the cluster of a state file with the current one. The state file names a context of the
-// kubeconfig, and server is the URL that this context has now.
+// cleanupOf returns the action for a state file with the content note. here describes the current cluster. server is
+// the URL that the kubeconfig now has for the context in note.
 func cleanupOf(note, here *state, server string) cleanup {
 	same := note.Server == here.Server
 	if note.Cluster != "" && here.Cluster != "" {

@@ -124,7 +124,8 @@ func (p *printer) problem(event, sentence string, err error) {
 	})
 }
 
-// notApplied prints that an object of --apply was not applied. If a hook denied it, the line of the call has the reason.
+// notApplied prints that an object of --apply was not applied. If a hook denied the object, notApplied leaves out the
+// reason, which dev prints with the call of the hook.
 func (p *printer) notApplied(where, deniedBy string, err error) {
 	if deniedBy == "" {
 		p.problem("applyFailed", "not applied", err)
@@ -221,7 +222,7 @@ func (o CallResult) painted(paint screen.Painter) string {
 	return text
 }
 
-// parts returns the parts of a call's line, in order.
+// parts returns the parts of the line about a call, in order. text breaks the line only between parts.
 func (a *Admission) parts() []string {
 	resource, subresource, _ := strings.Cut(a.Resource, "/")
 	if a.Group != "" {

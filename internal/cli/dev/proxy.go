@@ -54,7 +54,7 @@ type route struct {
 	path          string
 }
 
-// newProxy listens on an address and serves with a certificate for a host.
+// newProxy starts a proxy that listens on an address. Its certificate is valid for the host.
 func newProxy(address, host string, secret string, report func(*Admission)) (*proxy, error) {
 	ca, err := devcert.NewCA()
 	if err != nil {

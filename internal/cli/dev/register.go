@@ -137,7 +137,7 @@ func (r *registry) remove(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// removeOwned deletes all configuration objects with the label of an owner.
+// removeOwned deletes all configuration objects whose label has the value r.owner, and returns their number.
 func (r *registry) removeOwned(ctx context.Context) (n int, err error) {
 	for _, resource := range []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"} {
 		list, err := r.dynamic.Resource(resourceOf(resource)).List(ctx, metav1.ListOptions{LabelSelector: devLabel + "=" + r.owner})

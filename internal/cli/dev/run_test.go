@@ -42,8 +42,9 @@ func TestMain(m *testing.M) {
 	leaks.Main(m)
 }
 
-// TestDev runs a whole session. dev reports the first admission. A changed source takes effect without a failed call.
-// dev reports a change that does not compile, and registers a new hook. When dev ends, it leaves nothing behind.
+// TestDev runs a whole session. dev must report the first admission, a change that does not compile, and the
+// registration of a new hook. A changed source must take effect without a failed call. When dev ends, it must leave
+// nothing behind.
 func TestDev(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)

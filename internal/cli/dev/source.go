@@ -198,7 +198,7 @@ func clientOf(ca []byte) (*http.Client, error) {
 	return &http.Client{Transport: transport}, nil
 }
 
-// openURL returns a running webhook with its registration from files.
+// openURL returns a generation for the webhook that runs at address. The files have its registration.
 func openURL(ctx context.Context, address, caFile string, files []string, s *screen.Screen) (*generation, error) {
 	base, err := url.Parse(address)
 	if err != nil || base.Host == "" || base.Scheme != "https" && base.Scheme != "http" {

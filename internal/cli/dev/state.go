@@ -31,8 +31,8 @@ type state struct {
 	Time time.Time `json:"time"`
 }
 
-// A stateFile is a state in the user's state folder. Its lock is held by the dev process that has registered the hooks,
-// or by one that removes leftovers.
+// A stateFile is a state in the user's state folder. The dev process that has registered the hooks holds a lock on the
+// file. So does a dev process that removes leftovers.
 type stateFile struct {
 	state
 	path   string

@@ -27,8 +27,8 @@ import (
 // and other tools change many files.
 const quietPeriod = 200 * time.Millisecond
 
-// A watcher watches the sources of a package, and of the packages that it imports from its module and from modules in
-// other folders.
+// A watcher watches the sources of a package and of the packages that it depends on, except those in the standard
+// library and in the module cache.
 type watcher struct {
 	dir, pkg string
 	notify   *fsnotify.Watcher
@@ -145,8 +145,8 @@ func isIgnored(path string) bool {
 		strings.HasSuffix(name, "_test.go") || name == "4913" // vim creates this file to test whether it can write
 }
 
-// updateFolders updates the folders to watch. After a failed build a package may be missing, and its folder is unknown.
-// With everywhere, all folders of the module are watched.
+// updateFolders updates the folders to watch. With everywhere, it watches all folders of the main module: after a
+// failed build, the folder of a missing package is unknown.
 func (w *watcher) updateFolders(ctx context.Context, everywhere bool) error {
 	folders, root, err := w.list(ctx)
 	if err != nil {

@@ -42,7 +42,7 @@ type policy struct {
 	} `json:"spec"`
 }
 
-// add adds policies and their bindings.
+// add adds the MutatingAdmissionPolicies and their bindings among the objects. It ignores objects of other kinds.
 func (p *policies) add(all []*objects.Object) error {
 	for _, o := range all {
 		if o.GVK.Group != admissionregistrationv1.GroupName || !strings.HasPrefix(o.GVK.Kind, "MutatingAdmissionPolicy") {

@@ -31,8 +31,9 @@ type liveCluster struct {
 	client kubernetes.Interface
 }
 
-// FromCluster returns the Facts about a cluster. configurations are from files, and replace the configurations of the
-// cluster with the same names. more are namespaces and definitions from files, which the cluster may lack.
+// FromCluster returns the Facts about a cluster. The argument configurations has configurations from files, which
+// replace those in the cluster with the same names. The argument more has namespaces and custom resource definitions
+// from files, which the cluster may lack.
 func FromCluster(ctx context.Context, where cluster.Flags, configurations, more []*objects.Object) (*Facts, error) {
 	config, err := where.Config()
 	if err != nil {
@@ -164,7 +165,7 @@ func (l *liveCluster) resource(kind schema.GroupVersionKind) (schema.GroupVersio
 		Hint("-f with its CustomResourceDefinition, to explain as if it existed")
 }
 
-// authorize asks the cluster for the answer to an authorizer check of a condition.
+// authorize answers an authorizer check of a condition with a SubjectAccessReview, which it sends to the cluster.
 func (l *liveCluster) authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	spec := authorizationv1.SubjectAccessReviewSpec{User: a.GetUser().GetName(), UID: a.GetUser().GetUID(), Groups: a.GetUser().GetGroups()}
 	for key, values := range a.GetUser().GetExtra() {
@@ -196,7 +197,8 @@ func (l *liveCluster) authorize(ctx context.Context, a authorizer.Attributes) (a
 	return authorizer.DecisionNoOpinion, fmt.Sprint(review.Status.Reason), nil
 }
 
-// selectors returns the field and label selectors of an authorizer check.
+// selectors copies the field and label selectors of an authorizer check to the SubjectAccessReview. It fails if a
+// selector has an operator that a SubjectAccessReview cannot express.
 func selectors(a authorizer.Attributes, into *authorizationv1.ResourceAttributes) error {
 	byField, err := a.GetFieldSelector()
 	if err != nil {

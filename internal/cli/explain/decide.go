@@ -107,7 +107,7 @@ func whenDown(h *hook) string {
 }
 
 // decide evaluates the predicates in the API server's order. If a predicate does not match, the webhook is not called,
-// even if the results of others are unknown.
+// even if the results of other predicates are unknown.
 func (w *explainedWebhook) decide(dryRun bool) {
 	isCondition := func(p Predicate) bool { return p.Predicate == chain.ByMatchCondition }
 	first := func(answer chain.PredicateResult, of func(Predicate) bool) *Predicate {

@@ -79,7 +79,8 @@ func TestAgreesWithServer(t *testing.T) {
 	counts.report(t, seed == 1 && n == perRound)
 }
 
-// update sets the resourceVersion of the new object to that of the stored object.
+// update prepares the new object of an UPDATE, so that the API server can accept it. It copies the resourceVersion and
+// the uid of the stored object and, for most objects, the spec.
 func (c *randomRequest) update(t *testing.T, r *rig) {
 	t.Helper()
 	if c.operation != "UPDATE" {
@@ -132,7 +133,7 @@ func scripted(_ context.Context, a authorizer.Attributes) (authorizer.Decision, 
 	return authorizer.DecisionNoOpinion, "", nil
 }
 
-// explained returns the explanation of a case, with the input that a user of the command would give.
+// explained returns the explanation of a generated request, from the input that a user of the command would give.
 func (w *Facts) explained(t *testing.T, c *randomRequest) (*Object, error) {
 	user := c.user
 	user.Extra = map[string][]string{"case": {c.id}} // as the rig sends it
@@ -168,7 +169,8 @@ type seen struct {
 	Rejected   bool
 }
 
-// compare sends a request and compares the calls with the explanations from each source.
+// compare sends a request, and compares the calls of webhooks with the explanations. The key of sources is the source
+// of the Facts: "files" or "cluster".
 func (r *rig) compare(t *testing.T, sources map[string]*Facts, c *randomRequest, counts *tally) {
 	explanations := map[string]*Object{}
 	for source, w := range sources {
@@ -274,7 +276,8 @@ func (o *Object) differs(want seen, code int) (diff string, unknown bool) {
 	return cmp.Diff(want, got, cmpopts.EquateEmpty()), len(not) > 0
 }
 
-// A tally counts the pairs of a webhook and a request, by the case that they cover.
+// A tally counts the pairs of a webhook and a request that the test compared, and how often each case of covered
+// occurred.
 type tally struct {
 	mu      sync.Mutex
 	pairs   int
@@ -291,7 +294,7 @@ func (c *tally) add(what string) {
 	c.seen[what]++
 }
 
-// countExplanation counts the explanation of a pair from one source.
+// countExplanation counts the cases that occur in an explanation from one source.
 func (c *tally) countExplanation(o *Object, want seen, source string, unknown bool) {
 	c.add("from " + source)
 	if unknown && want.Rejected {
@@ -323,7 +326,7 @@ func (c *tally) pair(g *randomRequest, unknown bool) {
 	}
 }
 
-// covered lists the cases that a run must include.
+// covered lists the cases that must occur in a run.
 var covered = []string{
 	"CREATE pods", "UPDATE pods", "DELETE pods", "CONNECT pods/exec", "CREATE pods/eviction", "UPDATE pods/status", "UPDATE deployments/scale", "UPDATE widgets/status",
 	"CREATE widgets", "UPDATE widgets", "DELETE widgets", "CREATE planets", "CREATE namespaces", "UPDATE namespaces", "DELETE namespaces",

@@ -20,7 +20,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// Explain returns the explanation for each object.
+// Explain returns a report with the explanation for each object. An object that cannot be explained has its error in
+// the report.
 func (w *Facts) Explain(ctx context.Context, all []*objects.Object, ask Ask) (*Report, error) {
 	report := &Report{Kubernetes: w.Kubernetes, Source: w.Source, PoliciesKnown: w.policies.known || len(w.policies.all) > 0}
 	all = w.withSubresource(ctx, all, ask)
@@ -92,8 +93,8 @@ func (w *Facts) withSubresource(ctx context.Context, all []*objects.Object, ask 
 	return have
 }
 
-// engine returns a chain that evaluates the predicates, and the hooks in the order of the chain. If [chain.New]
-// rejects the configurations, the error names those that an API server would reject.
+// engine returns a [chain.Chain] that evaluates the predicates, and the hooks in the order of this chain. If
+// [chain.New] rejects the configurations, the error names those that an API server would reject.
 func (w *Facts) engine(namespaces map[string]map[string]string) (*chain.Chain, []hook, error) {
 	var err error
 	for _, apart := range []bool{false, true} {

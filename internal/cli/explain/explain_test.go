@@ -232,7 +232,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestRequests checks the request for an object and flags.
+// TestRequests checks which API request is derived from an object and the flags.
 func TestRequests(t *testing.T) {
 	deployment := `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop, labels: {a: b}}, spec: {replicas: 3}}`
 	for _, row := range []struct {
@@ -424,8 +424,8 @@ func calledAgain(t *testing.T, w *Facts, changing string) []string {
 	return again
 }
 
-// TestBroken checks a cluster with a stored configuration that this program cannot read. The answer for its webhooks
-// is unknown, and the other configurations are explained.
+// TestBroken checks a cluster with a stored configuration that this program cannot read. The decision about its
+// webhooks must be unknown, and the other configurations must be explained.
 func TestBroken(t *testing.T) {
 	w, err := FromFiles(read(t, configuration("Mutating", "a", "a.example.com", ", matchConditions: [{name: new, expression: fromTheFuture()}]")+"---"+
 		configuration("Mutating", "b", "b.example.com", "")), nil)

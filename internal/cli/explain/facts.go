@@ -62,7 +62,7 @@ type User struct {
 // defaultVersion is the Kubernetes version of the libraries in this program.
 const defaultVersion = "1.36"
 
-// FromFiles returns the Facts from files. more are namespaces and definitions of custom resources.
+// FromFiles returns the Facts from files. The argument more has namespaces and custom resource definitions.
 func FromFiles(configurations, more []*objects.Object) (*Facts, error) {
 	w := newFacts("files")
 	sets, err := objects.Sort(configurations)
@@ -149,8 +149,8 @@ func (w *Facts) definition(match func(*apiextensionsv1.CustomResourceDefinition)
 // reserved suffix.
 func isStatic(configuration string) bool { return strings.HasSuffix(configuration, ".static.k8s.io") }
 
-// An authorizerCheck is one of the permissions that Allow sets. It describes the checks that it allows, which
-// conditions make with the CEL variable authorizer.
+// An authorizerCheck is a permission that Allow sets. It describes which authorizer checks are allowed. Conditions make
+// such checks with the CEL variable authorizer.
 type authorizerCheck struct{ verb, group, resource, subresource, namespace, name, path string }
 
 // Allow sets the permissions of the user for authorizer checks, each as

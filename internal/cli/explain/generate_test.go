@@ -162,7 +162,7 @@ func (c *randomRequest) gv() schema.GroupVersion {
 	return schema.GroupVersion{Group: c.group, Version: c.version}
 }
 
-// A sort is a kind of object for requests.
+// A sort is a resource for which the generator makes requests.
 type sort struct {
 	group, version, resource, kind string
 	global                         bool

@@ -27,9 +27,9 @@ type hook struct {
 	broken error
 }
 
-// hooks returns all webhooks in the order of a chain, and the input of the chain. If apart is true, hooks validates
-// each configuration on its own. In the input, inert webhooks replace the webhooks of configurations that cannot be
-// read.
+// hooks returns all webhooks in the order in which the chain evaluates them, and the input of the chain. If apart is
+// true, hooks validates each configuration on its own. If a configuration cannot be read, the input has placeholders
+// from inert instead of its webhooks.
 func (w *Facts) hooks(apart bool) (all []hook, in chain.Webhooks) {
 	for _, c := range w.mutating {
 		c = c.DeepCopy()
@@ -97,7 +97,8 @@ func (w *Facts) broken(kind, name string, alone chain.Webhooks, apart bool) erro
 	return err
 }
 
-// inert returns the fields of a webhook that takes the place of an unreadable one.
+// inert returns the fields of a valid placeholder for a webhook whose configuration cannot be read. Explain does not
+// report the placeholder.
 func inert(i int) (string, admissionregistrationv1.WebhookClientConfig, *admissionregistrationv1.SideEffectClass) {
 	return fmt.Sprintf("webhook-%d.admitkit.invalid", i), admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://admitkit.invalid/")},
 		ptr.To(admissionregistrationv1.SideEffectClassNone)

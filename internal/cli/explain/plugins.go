@@ -43,8 +43,8 @@ var registryFields = map[schema.GroupResource][]registryField{
 	{Resource: "pods"}:     {{"labelSelector", "matchLabelKeys"}, {"labelSelector", "mismatchLabelKeys"}},
 }
 
-// stays reports whether the field is the clusterIP of a Service that sets it, to an address or to None. The API server
-// then allocates no address.
+// stays reports whether the field is clusterIP and the Service already has a value in it, an address or None. The API
+// server then allocates no address.
 func (t *explainer) stays(field string) bool {
 	if field != "clusterIP" || t.req.resource.Resource != "services" {
 		return false

@@ -55,8 +55,9 @@ func (t *explainer) predicates(webhook int, e *chain.Explained) []Predicate {
 	return all
 }
 
-// exempt sets the result for requests that the API server never sends to the webhook: those that static webhooks do not
-// receive, and those for resources that Kubernetes 1.37 and later exempt from webhooks.
+// exempt corrects the result of the predicate that excludes some resources from webhooks. Since Kubernetes 1.37, no
+// webhook is called for a resource that is not stored, such as a TokenReview. Webhooks of static manifests are also
+// called for resources that the predicate excludes for other webhooks.
 func (t *explainer) exempt(h *hook, p *Predicate) {
 	switch {
 	case k8svalidation.Virtual(t.req.resource.GroupResource()) && t.facts.excludesVirtual():

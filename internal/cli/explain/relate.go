@@ -17,7 +17,8 @@ import (
 // requestSeconds is the API server's time limit for a write request.
 const requestSeconds = 34
 
-// relate finds the webhooks that may change the object and so affect other webhooks.
+// relate finds the mutating webhooks that may change the object, and records which decisions and reinvocations depend
+// on these changes. It also sets how often each webhook is called.
 func (t *explainer) relate(e *chain.Explanation, result *Object) {
 	if t.req.Operation == admissionv1.Delete {
 		for _, w := range t.webhooks {

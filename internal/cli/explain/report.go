@@ -76,7 +76,7 @@ const (
 	Unknown Called = "unknown"
 )
 
-// A Webhook is a webhook with the decision whether it is called.
+// A Webhook is the explanation for one webhook: whether it is called, and why.
 type Webhook struct {
 	// Order is the position among all webhooks, from 1.
 	Order         int    `json:"order"`
@@ -153,7 +153,8 @@ type Time struct {
 	Capped bool  `json:"capped"`
 }
 
-// unknownNamespace returns a namespace whose unknown labels decide whether a webhook is called.
+// unknownNamespace returns a namespace whose unknown labels decide whether a webhook is called, or "". If only is not
+// empty, it considers just the webhook with this name.
 func (r *Report) unknownNamespace(only string) string {
 	for _, o := range r.Objects {
 		for _, w := range o.Webhooks {

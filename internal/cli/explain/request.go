@@ -54,7 +54,8 @@ type knownRequest struct {
 	notes []string
 }
 
-// request returns the request for an object and the flags. It reads the old object of an update from the cluster.
+// request derives the API request from an object and the flags. It may read the old object of an update from the
+// cluster.
 func (w *Facts) request(ctx context.Context, o *objects.Object, ask Ask) (*knownRequest, error) {
 	r, sub, err := w.target(o, ask)
 	if err != nil {

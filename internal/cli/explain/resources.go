@@ -142,7 +142,7 @@ func customResource(d *apiextensionsv1.CustomResourceDefinition, kind schema.Gro
 	return resource{}, problem.New("version %s of %s is not served", kind.Version, d.Name)
 }
 
-// resourceNamed returns the resource that the user names.
+// resourceNamed returns the resource that the user names with --resource, as RESOURCE.VERSION.GROUP.
 func (w *Facts) resourceNamed(text string, inNamespace bool) (resource, error) {
 	gvr, _ := schema.ParseResourceArg(text)
 	if gvr == nil {

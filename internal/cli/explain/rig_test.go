@@ -262,7 +262,7 @@ func (r *rig) register(t *testing.T, round int, mutating []*admissionregistratio
 	}
 }
 
-// send sends the request of a case.
+// send sends a generated request to the API server, and returns the response.
 func (r *rig) send(ctx context.Context, c *randomRequest) (code int, answer []byte, err error) {
 	query := url.Values{}
 	if c.dryRun {
@@ -294,7 +294,7 @@ func (r *rig) send(ctx context.Context, c *randomRequest) (code int, answer []by
 // sharedSchema replaces SCHEMA in all definitions.
 const sharedSchema = `{openAPIV3Schema: {type: object, properties: {spec: {type: object, default: {}, properties: {size: {type: integer, default: 3}}}, status: {type: object, properties: {size: {type: integer}}}}}}`
 
-// widgets are custom resource definitions.
+// widgets returns the custom resource definitions for the tests as YAML.
 func widgets() string { return strings.ReplaceAll(definitions, "SCHEMA", sharedSchema) }
 
 var painter = screen.Painter{}

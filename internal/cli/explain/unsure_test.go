@@ -18,7 +18,8 @@ func withCondition(expression string) string {
 	return configuration("Mutating", "m", "m.example.com", fields) + "---" + configuration("Validating", "v", "v.example.com", fields)
 }
 
-// TestRegistry checks that fields which the API server sets between mutating and validating webhooks are unknown.
+// TestRegistry checks decisions that depend on fields which the API server sets between mutating and validating
+// webhooks. For validating webhooks, such a decision must be unknown.
 func TestRegistry(t *testing.T) {
 	spread := strings.Replace(aPod, "spec: {", "spec: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}, KEYS}], ", 1)
 	for _, row := range []struct {
@@ -95,7 +96,7 @@ spec: {matchConstraints: {resourceRules: [{operations: [CREATE], apiGroups: [""]
 ---
 `
 
-// TestPolicies checks that fields which a MutatingAdmissionPolicy may change are unknown.
+// TestPolicies checks that a decision is unknown if it depends on fields which a MutatingAdmissionPolicy may change.
 func TestPolicies(t *testing.T) {
 	const note = "MutatingAdmissionPolicy labels is applied before webhooks"
 	for _, row := range []struct {

@@ -195,7 +195,7 @@ func (p *Program) file() string {
 	return name
 }
 
-// Close removes the program. Its running processes continue.
+// Close removes the files of the program. Processes that run the program continue.
 func (p *Program) Close() {
 	p.scratch.Remove()
 }

@@ -221,7 +221,7 @@ func find(_ context.Context, _ string, f *hookList) error {
 `
 
 // withDeps is the generated file for a function Hooks that takes dependencies. It calls Hooks with the client
-// configuration of a kubeconfig, or without one.
+// configuration from a kubeconfig, or without a client configuration.
 const withDeps = `package main
 
 import (

@@ -18,7 +18,7 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// A target is a package as the go command sees it.
+// A target is a package as "go list" describes it.
 type target struct {
 	Dir, ImportPath, Name string
 	GoFiles, CgoFiles     []string
@@ -107,8 +107,9 @@ func goTool(ctx context.Context, dir string, log *lines, args ...string) ([]byte
 	return goToolIn(ctx, dir, "", log, args...)
 }
 
-// goToolIn is like goTool, but the go command puts its temporary files into a folder, because an interrupted go command
-// can leave files behind. If temporary is empty, the go command uses its default.
+// goToolIn is like goTool, but the go command puts its temporary files into the folder temporary. The caller can thus
+// remove the files that an interrupted go command leaves behind. If temporary is empty, the go command uses its
+// default.
 func goToolIn(ctx context.Context, dir, temporary string, log *lines, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir

@@ -12,8 +12,8 @@ import (
 // longest is the number of bytes after which a line is cut.
 const longest = 64 << 10
 
-// lines is a writer that calls the function each with every complete line. flush passes an incomplete last line to
-// each.
+// lines is an io.Writer that passes every complete line to the function in its field each. flush passes on an
+// incomplete last line.
 type lines struct {
 	mu   sync.Mutex
 	left []byte

@@ -50,7 +50,7 @@ type (
 	}
 )
 
-// Describe returns the configuration objects of the hooks, as webhook.Configurations does. Either can be nil.
+// Describe returns the configuration objects of the hooks, as webhook.Configurations does. Either object can be nil.
 func (p *Program) Describe(ctx context.Context, o webhook.ConfigurationOptions) (*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration, error) {
 	a, err := p.ask(ctx, request{Configure: &o})
 	if err != nil {
@@ -160,7 +160,8 @@ type running struct {
 	err    error    // result of Wait; set before done is closed
 }
 
-// grace is the time in which a process must end. It is longer than the drain timeout of the program.
+// grace is how long end waits for a process to end before it kills the process. It is longer than the drain timeout of
+// the program.
 const grace = 5 * time.Second
 
 func (p *Program) start(ctx context.Context, log *lines, req request) (*running, error) {
@@ -248,7 +249,7 @@ func (r *running) remember(line string) {
 	}
 }
 
-// wait waits for the answer.
+// wait returns the answer of the process. It returns an error if ctx or the process ends first.
 func (r *running) wait(ctx context.Context) (*answer, error) {
 	select {
 	case a := <-r.answers:
@@ -315,7 +316,7 @@ func (r *running) ended(always bool) error {
 	return problem.New("the program that runs the hooks of %s has ended: %s", r.pkg, strings.Join(append([]string{how}, r.tail...), "\n"))
 }
 
-// end ends the process and waits for it.
+// end ends the process and waits for it. It kills the process after grace.
 func (r *running) end() {
 	r.mu.Lock()
 	r.closed = true

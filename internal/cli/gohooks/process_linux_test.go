@@ -31,7 +31,8 @@ func init() {
 }
 `
 
-// TestHangingProcessEndsWithItsParent kills the parent of a process that does not read its standard input.
+// TestHangingProcessEndsWithItsParent kills the parent of a process that does not read its standard input. The process
+// must end as well.
 func TestHangingProcessEndsWithItsParent(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -201,7 +201,8 @@ func TestProcesses(t *testing.T) {
 	})
 }
 
-// TestPackageOfAnotherModule builds a package whose folder may be in the read-only module cache.
+// TestPackageOfAnotherModule checks that Build works for a package of another module. The folder of such a package may
+// be in the read-only module cache.
 func TestPackageOfAnotherModule(t *testing.T) {
 	dir := module(t, shop+"-- other/go.mod --\n"+`module example.com/other
 

@@ -65,8 +65,8 @@ func (o *Object) String() string {
 	return strings.TrimSpace(o.GVK.Kind + " " + name)
 }
 
-// Decode decodes the object into a Go type as the API server does, with case-sensitive names. If strict, unknown and
-// duplicate fields are errors.
+// Decode decodes the object into a Go type as the API server does, with case-sensitive field names. If strict is true,
+// unknown and duplicate fields are errors.
 func (o *Object) Decode(into any, strict bool) error {
 	var unknown []error
 	var err error

@@ -59,8 +59,8 @@ func parse(file string, text []byte) ([]*Object, error) {
 	}
 }
 
-// at adds the position to the error of a document. The message may begin with a line number, as in "line 5: bad
-// indentation".
+// at adds the file and the line to the error of a document. If the message begins with a line number, as in "line 5:
+// bad indentation", that is the line.
 func (o *Object) at(err error) error {
 	at, message := *o, strings.TrimPrefix(err.Error(), "yaml: ")
 	if rest, ok := strings.CutPrefix(message, "line "); ok {
@@ -86,7 +86,7 @@ type fileParser struct {
 	none error // error for the first document that is not an object, preferably one that looks like an object
 }
 
-// add adds a document. A document without fields has no JSON.
+// add adds the objects of a document. o.JSON is empty if the document has no fields.
 func (p *fileParser) add(o *Object) error {
 	if missing := o.missing(); missing != nil {
 		var none noObject

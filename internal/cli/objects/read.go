@@ -25,7 +25,7 @@ const MaxFile = 64 << 20
 // standard input for "-". It returns when ctx ends, even if a pipe has no data.
 //
 // In a folder, Read skips files without objects and kustomize patches, and reports them to note. A file that looks like
-// an object with a mistake is an error. A file that paths names is always read.
+// an object with a mistake is an error. Read never skips a file that is itself in paths.
 func Read(ctx context.Context, paths []string, stdin io.Reader, note func(format string, args ...any)) ([]*Object, error) {
 	r, err := Await(ctx, func() (*pathReader, error) {
 		r := &pathReader{stdin: stdin}
@@ -105,7 +105,8 @@ func (r *pathReader) path(path string) error {
 	return nil
 }
 
-// file reads one file, which was named or found in a folder.
+// file reads one file. If found is true, the file was found in a folder and can be skipped. Otherwise the user named
+// the file.
 func (r *pathReader) file(file string, found bool) error {
 	text, err := readFile(file, r.stdin)
 	if err != nil {

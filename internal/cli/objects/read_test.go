@@ -204,8 +204,8 @@ func TestReadMerges(t *testing.T) {
 	}
 }
 
-// TestReadTakesWhatKubectlTakes checks the line and the annotation "a" of the last object in texts that kubectl
-// accepts.
+// TestReadTakesWhatKubectlTakes reads texts that kubectl accepts. It checks the line numbers of the last object and of
+// its annotation "a", and the value of the annotation.
 func TestReadTakesWhatKubectlTakes(t *testing.T) {
 	rows := []struct {
 		reason, text    string

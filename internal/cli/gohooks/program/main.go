@@ -263,7 +263,8 @@ func (f *hookList) add(symbol string, h *webhook.Hook, err error) error {
 	return nil
 }
 
-// result returns a function that adds a hook. The arguments are the results of the function named symbol.
+// result returns a function that adds a hook to the list. Its arguments are the results of the package's function named
+// symbol.
 func (f *hookList) result(symbol string) func(*webhook.Hook, error) error {
 	return func(h *webhook.Hook, err error) error { return f.add(symbol, h, err) }
 }
