@@ -55,9 +55,9 @@ func (t *explainer) predicates(webhook int, e *chain.Explained) []Predicate {
 	return all
 }
 
-// exempt corrects the result of the predicate that excludes some resources from webhooks. Since Kubernetes 1.37, no
-// webhook is called for a resource that is not stored, such as a TokenReview. Webhooks of static manifests are also
-// called for resources that the predicate excludes for other webhooks.
+// exempt corrects the result of the predicate chain.ByResource, which excludes some resources from webhooks. Since
+// Kubernetes 1.37, no webhook is called for a resource that is not stored, such as a TokenReview. Webhooks of static
+// manifests are called for all other resources.
 func (t *explainer) exempt(h *hook, p *Predicate) {
 	switch {
 	case k8svalidation.Virtual(t.req.resource.GroupResource()) && t.facts.excludesVirtual():

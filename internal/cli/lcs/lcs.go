@@ -29,7 +29,8 @@ func Pairs(n, m int, equal func(i, j int) bool) (pairs []Pair) {
 	return pairs
 }
 
-// middle computes Pairs with a table of n by m lengths.
+// middle computes Pairs for the elements between the common beginning and the common end. It fills a table with rows
+// times columns lengths.
 func middle(start, rows, columns int, equal func(i, j int) bool) (pairs []Pair) {
 	width := columns + 1
 	long := make([]int32, (rows+1)*width) // lengths for the suffixes that begin at i and j

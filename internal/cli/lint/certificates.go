@@ -43,7 +43,8 @@ func severalServers(all []*objects.Object) bool {
 	return len(servers) > 1
 }
 
-// readCertificates reads the certificates of a PEM file, leaf first, such as tls.crt.
+// readCertificates reads the certificates of a PEM file such as tls.crt, in the order of the file. The serving
+// certificate comes first.
 func readCertificates(name string) ([]*x509.Certificate, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {

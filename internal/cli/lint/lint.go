@@ -244,7 +244,7 @@ func stepsOf(path string) []any {
 	return steps
 }
 
-// Explain returns the rule with an ID, ignoring case.
+// Explain returns the rule with this ID, ignoring case. It returns an error if the rule does not exist.
 func Explain(id string) (*lint.Rule, error) {
 	for _, r := range lint.Rules() {
 		if strings.EqualFold(r.ID, id) {
@@ -264,7 +264,8 @@ func (o *Options) read(ctx context.Context, s *screen.Screen) ([]*objects.Object
 
 var kubernetesVersion = regexp.MustCompile(`^v?[0-9]+\.[0-9]+`)
 
-// serving reads the serving certificates of --serving-cert and --probe, by webhook.
+// serving reads the serving certificates of --serving-cert and --probe. The keys of the result are names of webhooks.
+// The key is "" if the flag names no webhook.
 func (o *Options) serving(ctx context.Context) (map[string][]*x509.Certificate, error) {
 	all := map[string][]*x509.Certificate{}
 	add := func(flag, value string, read func(string) ([]*x509.Certificate, error)) error {

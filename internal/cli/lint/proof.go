@@ -63,8 +63,8 @@ func proofsOf(o *objects.Object) []string {
 	return all
 }
 
-// provesBeside reads the proof file that a configuration names. The author of the configuration may not be trusted, so
-// the file must be in the folder of the configuration or below it.
+// provesBeside reads the proof file that a configuration names, and returns the exceptions of the proof. The author of
+// the configuration may not be trusted, so the file must be in the folder of the configuration or below it.
 func provesBeside(configuration, file, webhook string) ([]string, error) {
 	if configuration == "" || configuration == "-" {
 		return nil, errors.New("lint reads proofs only for configurations in files, not from a cluster or standard input")

@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/internal/cli/screen"
 )
 
-// proofOf returns results of admitkit verify, with one law replaced.
+// proofOf returns a part of the results of admitkit verify, as JSON. The text in with replaces the result for law.
 func proofOf(law, with string) string {
 	var laws []string
 	for _, name := range []string{"L1", "L2", "L4a", "L4b"} {

@@ -74,7 +74,7 @@ func (f *Finding) where() string {
 	return fmt.Sprintf("%s:%d", textutil.VisibleLine(f.File), f.Line)
 }
 
-// about returns the webhook and the field path.
+// about returns the webhook and the field path of a finding.
 func (f *Finding) about() string {
 	if f.Webhook == "" {
 		return textutil.VisibleLine(strings.TrimSpace(f.Path))

@@ -23,7 +23,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/manifest"
 )
 
-// A Set is the generated files.
+// A Set has the generated files.
 type Set struct {
 	// Notes are messages for the user.
 	Notes []string

@@ -85,7 +85,8 @@ func changed(before, after []string) (left, right []line) {
 	return left, right
 }
 
-// key returns the field name in a line of YAML.
+// key returns the indentation and the field name of a line of YAML. If the line has no field name, it returns the
+// indentation and at most two more characters.
 func key(line string) string {
 	if i := strings.Index(line, ": "); i >= 0 {
 		return line[:i+1]
@@ -139,7 +140,7 @@ func tokens(line string) (all []string) {
 	return all
 }
 
-// folded replaces unchanged lines far from a difference. Both sides stay aligned.
+// folded replaces unchanged lines far from a difference by one line with their number. Both sides stay aligned.
 func folded(lines []line) (shown []line) {
 	for i := 0; i < len(lines); {
 		end := i

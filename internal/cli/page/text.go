@@ -40,7 +40,7 @@ func valueOf(text string) value {
 	return v
 }
 
-// clip cuts text after most characters and adds how many are missing.
+// clip shortens text to at most the number of characters in most, and appends how many it has cut off.
 func clip(text string, most int) string {
 	if n := utf8.RuneCountInString(text); n > most {
 		return first(text, most) + fmt.Sprintf(" … (%d more characters)", n-most)

@@ -16,7 +16,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// FromVerify returns the page for the report of the harness.
+// FromVerify returns the page for a report of "admitkit verify".
 func FromVerify(r *idempotence.Report) Page {
 	p := Page{
 		Title: title(r.Webhooks),

@@ -9,15 +9,14 @@ import (
 	"strconv"
 )
 
-// A view is the data of the template: a Page that was cut to the limits of a page. The template escapes and clips its
-// texts.
+// A view is the data for the template: a Page within the limits of text.go. The template escapes and clips its texts.
 type view struct {
 	*Page
 	StatusText, Mark string
 	Tables           []table
 	Findings         []finding
 	Filters          []filter
-	// Nothing lists the pairs of filter options that no finding has.
+	// Nothing lists the pairs of filter options that match no finding.
 	Nothing []nothing
 	// MoreNotes are added to those of the page.
 	MoreNotes []string
@@ -159,7 +158,8 @@ func limited[T any](list []T, most int, what string) (shown []T, left string) {
 	return list[:most], fmt.Sprintf("%d more %s are left out.", len(list)-most, what)
 }
 
-// findingOf converts a finding. The texts of its steps count against the limit of the page.
+// findingOf converts a finding to data for the template. texts is how many bytes of text the steps may still add to the
+// page. findingOf reduces it, and omits the steps that exceed it.
 func findingOf(f *Finding, texts *int) finding {
 	shown := finding{Finding: f, Badge: cmp.Or(f.Badge, badges[f.Severity].text), Tone: badges[f.Severity].tone}
 	shown.About = []Fact{{"Kind", f.Kind}}
@@ -194,13 +194,14 @@ func weight(s *Step) int {
 	return n
 }
 
-// A findingFilter is a filter and the option number of each finding.
+// A findingFilter is a filter of the page, with the numbers of the options that select each finding.
 type findingFilter struct {
 	filter  filter
 	numbers [][]int
 }
 
-// filterBy numbers the names of findings in order of appearance. Option 0 selects all findings.
+// filterBy returns a filter with an option for each name of findings, in order of appearance, and up to mostFilters
+// options. The template adds option 0, which selects all findings.
 func filterBy(id, title string, findings []Finding, names func(*Finding) []string) *findingFilter {
 	by := &findingFilter{filter: filter{ID: id, Title: title}, numbers: make([][]int, len(findings))}
 	known := map[string]int{}
@@ -235,7 +236,8 @@ func (by *findingFilter) classes(i int) (classes []string) {
 	return classes
 }
 
-// pairsWithout returns the pairs of options that no finding has.
+// pairsWithout returns, for each law, the webhooks that share no finding with the law. Both are option numbers. It
+// omits laws that share a finding with every webhook.
 func pairsWithout(laws, webhooks *findingFilter, findings int) (pairs []nothing) {
 	there := map[[2]int]bool{}
 	for i := range findings {

@@ -16,7 +16,7 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// Add adds hooks to the project that contains a folder. If it fails, it restores the project.
+// Add adds hooks to the project that contains o.Dir. If it fails, it restores the project.
 func Add(ctx context.Context, o Options) (result *Result, err error) {
 	p, root, err := Load(cmp.Or(o.Dir, "."))
 	if err != nil {
@@ -103,7 +103,8 @@ func (a *addition) render() error {
 // calls returns calls of functions, as a list for a message.
 func calls(names []string) string { return strings.Join(names, "(), ") + "()" }
 
-// ownDefinitions reports whether the user has not edited the list of CustomResourceDefinitions.
+// ownDefinitions reports whether Add may replace the list of CustomResourceDefinitions: the list is missing, or the
+// user has not edited it.
 func (a *addition) ownDefinitions() bool {
 	text, err := os.ReadFile(a.path(definitionsFile))
 	if err != nil {
@@ -175,8 +176,8 @@ func (a *addition) makeFolder(folder string) error {
 	return nil
 }
 
-// complete updates go.mod, the generated manifests, and finally hooks/hooks.go. If it is killed earlier, the program
-// does not have the new hooks yet, and still works.
+// complete updates go.mod, the generated manifests, and finally hooks/hooks.go. If Add is killed before that, the
+// program does not have the new hooks yet, and still works.
 func (a *addition) complete(ctx context.Context, o *Options) error {
 	if !o.SkipTidy {
 		o.reportProgress("completing go.mod and go.sum")
@@ -219,7 +220,7 @@ func (a *addition) written() []string {
 	return all
 }
 
-// rollBack restores the project.
+// rollBack restores the project: it removes the new files and folders, and restores the content of changed files.
 func (a *addition) rollBack() error {
 	var errs []error
 	remove := func(name string) {

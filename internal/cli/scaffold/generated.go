@@ -18,7 +18,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A Manifest is a file with a generated block.
+// A Manifest is a file with a block that the program of the project generates.
 type Manifest struct {
 	File string
 	Args []string // arguments with which the program prints the block

@@ -158,7 +158,7 @@ func create(ctx context.Context, dir string, all files, o *Options) error {
 	return nil
 }
 
-// fill moves the content of from into dir. from is a folder in dir and its only content.
+// fill moves the content of from into dir. from is a folder in dir, which contains nothing else.
 func fill(dir, from string) error {
 	entries, err := os.ReadDir(from)
 	for i, e := range entries {

@@ -61,7 +61,7 @@ func TestInitLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestInterrupted checks that Init and Add leave nothing when the user interrupts them.
+// TestInterrupted checks that Init leaves no files, and Add no changes, when the user interrupts them.
 func TestInterrupted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	ctx, stop := context.WithCancel(t.Context())
@@ -199,7 +199,8 @@ func TestOwnTypes(t *testing.T) {
 	}
 }
 
-// TestList checks that the list keeps its order, gets the new hooks, and gets no other functions.
+// TestList checks that the method list keeps the order of the hooks in hooks/hooks.go, and adds only the hook in a new
+// file. The method unlisted must return the hook that the list lacks.
 func TestList(t *testing.T) {
 	root := t.TempDir()
 	write(t, filepath.Join(root, hooksFile), "package hooks\n\nfunc Hooks() []*webhook.Hook {\n\treturn []*webhook.Hook{\n\t\tLast(),\n\t\tFirst(),\n\t}\n}\n")

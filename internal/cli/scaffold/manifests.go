@@ -19,8 +19,8 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// updateManifests replaces the generated blocks of the manifests with what the program prints for its hooks. It adds a
-// note instead for a block that the user has edited.
+// updateManifests replaces the generated blocks of the manifests by the output of the program with the new hooks. If
+// the user has edited a block, it adds a note instead.
 func (a *addition) updateManifests(ctx context.Context, o *Options) error {
 	o.reportProgress("building the program to generate manifests")
 	temporary, err := scratch.New("", "admitkit-add-")

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// checkPath returns an error for a path of an exception that can never match. In the key of a list element,
-// * matches any text. Names of fields, annotations and labels have no globs.
+// checkPath returns an error if the path of an exception can never match. In the key of a list element, * matches any
+// text. Names of fields, annotations and labels have no globs.
 func checkPath(path string) error {
 	if strings.HasPrefix(path, "rival:") {
 		return nil

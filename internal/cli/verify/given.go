@@ -61,7 +61,8 @@ func (r *runner) read(ctx context.Context) (*given, error) {
 	return g, r.checkSamples(g)
 }
 
-// checkSamples reports samples that the API server would reject: no objects are generated from them.
+// checkSamples checks the samples of built-in kinds. It prints a note for each sample that the API server would reject,
+// and for each field that it would drop. It returns an error if a sample cannot be decoded.
 func (r *runner) checkSamples(g *given) error {
 	for _, o := range g.Others {
 		typed, err := scheme.Scheme.New(o.GVK)
@@ -123,7 +124,8 @@ func (g *given) candidates() []*objects.Object {
 	return all
 }
 
-// unused reports objects of -f that no rule matches, so that they were not tested.
+// unused prints a note with the kinds of -f that were not tested, because no rule of the webhook matches them. If there
+// are no samples at all, it prints a note about that.
 func (r *runner) unused(g *given, report *idempotence.Report) {
 	if r.Replay != "" {
 		return

@@ -8,5 +8,5 @@ import (
 	"os/exec"
 )
 
-// inGroup does nothing: the processes that a command started survive its end.
+// inGroup does nothing: on this platform, processes that a command started can outlive it.
 func inGroup(*exec.Cmd) {}

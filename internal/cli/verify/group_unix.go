@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// inGroup makes a command end together with all processes that it started.
+// inGroup changes a command so that the end of its context kills the command and all processes that it started.
 func inGroup(command *exec.Cmd) {
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }

@@ -156,7 +156,7 @@ func (l *listener) wrongPath(where string, status int, body []byte) error {
 	return err
 }
 
-// redirected implements CheckRedirect of http.Client.
+// redirected implements CheckRedirect of http.Client. It ends the run after ten redirects.
 func (l *listener) redirected(r *http.Request, via []*http.Request) error {
 	if len(via) < 10 {
 		return nil

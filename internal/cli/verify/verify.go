@@ -235,7 +235,7 @@ func (r *Result) Err() error {
 	return nil
 }
 
-// explained replaces the Go options in an error of the harness by the flags of the command.
+// explained replaces the Go options in an error of package idempotence by the flags of the command.
 func explained(err error) error {
 	if errors.Is(err, context.Canceled) || errors.As(err, new(*problem.Error)) {
 		return err

@@ -279,7 +279,7 @@ func (r *runner) knownNames(all []target) error {
 	return nil
 }
 
-// subject returns the webhooks as the subject of the harness.
+// subject returns the webhooks to test as an idempotence.Subject.
 func (r *runner) subject(hooks []target) (idempotence.Subject, error) {
 	var all []idempotence.Subject
 	for _, h := range hooks {
