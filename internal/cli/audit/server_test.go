@@ -125,8 +125,8 @@ func in(namespace string) *metav1.LabelSelector {
 }
 
 // mutating registers mutating webhooks for a namespace. The configuration has the name of the namespace, and webhooks
-// are named NAME.NAMESPACE.example.com. mutating adds a webhook with the name wait. When this webhook is called, the
-// API server uses the configuration. settle waits for this.
+// are named NAME.NAMESPACE.example.com. mutating adds one more webhook, named wait. Once the API server calls this
+// webhook, it uses the whole configuration. settle waits for that.
 func (w *auditedCluster) mutating(namespace string, hooks ...admissionregistrationv1.MutatingWebhook) {
 	w.t.Helper()
 	none, exact := admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.Exact

@@ -70,8 +70,8 @@ func file(name string) (Source, error) {
 	return source, f.Close()
 }
 
-// stream opens a source and decompresses it. It counts the bytes that it reads from the source in read. Reading ends
-// when ctx ends, even if a pipe has no data.
+// stream opens a source and decompresses it. The counter read receives the number of bytes that were read from the
+// source. Reading ends when ctx ends, even if a pipe has no data.
 func (s Source) stream(ctx context.Context, read *atomic.Int64) (io.Reader, func() error, error) {
 	in, err := s.begin(ctx)
 	if err != nil {

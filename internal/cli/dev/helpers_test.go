@@ -120,7 +120,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// entry has the fields of admissions and of other events.
+// An entry is a line of the output of dev -o json: an Admission or an Event.
 type entry struct {
 	Admission
 	Kubeconfig string

@@ -58,8 +58,8 @@ func resourceOf(name string) schema.GroupVersionResource {
 	return admissionregistrationv1.SchemeGroupVersion.WithResource(name)
 }
 
-// apply stores the configurations, and waits until the API server enforces them. It deletes configurations that an
-// earlier call stored and that are not in all. It reports whether anything changed.
+// apply stores the configurations, and waits until the API server enforces them. It deletes the configurations of an
+// earlier call that are missing in the argument all. It reports whether anything changed.
 func (r *registry) apply(ctx context.Context, all []configuration) (changed bool, err error) {
 	wanted := map[string]string{}
 	for _, c := range all {

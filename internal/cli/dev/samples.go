@@ -79,7 +79,8 @@ func (l *samples) applyFirst(ctx context.Context, r *registry) error {
 	return nil
 }
 
-// applyOthers applies the other objects, after the hooks are registered.
+// applyOthers applies the objects of --apply that applyFirst has left out. The hooks must be registered before.
+// applyOthers prints which objects were not applied.
 func (l *samples) applyOthers(ctx context.Context, d *session) error {
 	for _, o := range l.others {
 		err := l.apply(ctx, d.records, o)

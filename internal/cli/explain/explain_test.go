@@ -347,8 +347,8 @@ func TestReinvocation(t *testing.T) {
 	}
 }
 
-// TestReinvocationByASecondCall checks that a webhook is called again only if an earlier webhook changes the object in
-// its own second call.
+// TestReinvocationByASecondCall checks two mutating webhooks that change the object in every call. The explanation and
+// the calls must show that the second webhook is called again only if both have reinvocationPolicy IfNeeded.
 func TestReinvocationByASecondCall(t *testing.T) {
 	for _, row := range []struct {
 		first, second string // reinvocationPolicy of the first and the second webhook

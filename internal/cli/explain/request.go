@@ -148,7 +148,7 @@ func (a *knownRequest) operate(given string, as subresource) error {
 	return nil
 }
 
-// fill sets the objects of the request.
+// fill sets the object and the old object of the request.
 func (a *knownRequest) fill(o *objects.Object, as subresource, ask Ask) error {
 	object, err := a.sent(o, as)
 	if err != nil {

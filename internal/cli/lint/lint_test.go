@@ -185,7 +185,8 @@ func TestSuppressedByTheFile(t *testing.T) {
 	}
 }
 
-// TestForms decodes the JSON and JUnit output of a report. Control characters must not make the XML invalid.
+// TestForms checks that the JSON and JUnit output of a report can be decoded. Control characters must not make the XML
+// invalid.
 func TestForms(t *testing.T) {
 	report, err := run(t, "hooks.yaml", strings.Replace(hooks, "name: sidecar\n", "name: \"sid\\x01ecar\"\n", 1), nil)
 	if err != nil {

@@ -86,7 +86,7 @@ func FuzzWrite(f *testing.F) {
 			return 'x'
 		}, textutil.Visible(text))
 		got := render(t, full(text))
-		// Marks inside lines depend on the words, so lines removes them.
+		// The mark elements inside lines depend on the words, so the function lines removes these elements.
 		lines := func(s string) string { return strings.NewReplacer("<2 mark>", "", "<3 mark>", "").Replace(shape(t, s)) }
 		if strings.Contains(text, "\n") || strings.Contains(text, ":") {
 			if strings.Contains(lines(got), "script") {
@@ -132,7 +132,8 @@ func TestSideBySide(t *testing.T) {
 	}
 }
 
-// textOf joins lines into a text again. It takes folded lines from the original.
+// textOf joins lines into a text again. The argument text has the original lines, from which it takes the lines that
+// were folded.
 func textOf(lines []line, text []string) string {
 	var all []string
 	for _, l := range lines {

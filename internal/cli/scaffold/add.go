@@ -100,7 +100,7 @@ func (a *addition) render() error {
 	return a.owned.add(definitionsFile, "type/kustomization.yaml", all)
 }
 
-// calls returns calls of functions, as a list for a message.
+// calls returns the names as a list of function calls for a message, such as "PodMutator(), PodValidator()".
 func calls(names []string) string { return strings.Join(names, "(), ") + "()" }
 
 // ownDefinitions reports whether Add may replace the list of CustomResourceDefinitions: the list is missing, or the

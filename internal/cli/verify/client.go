@@ -46,7 +46,8 @@ func (r *runner) client(h target) (*http.Client, error) {
 	return &http.Client{Transport: listener, Timeout: 30*time.Second + time.Second, CheckRedirect: listener.redirected}, nil
 }
 
-// roots returns the CA certificates that the webhook's server must chain to, or nil for the system roots.
+// roots returns the CA certificates for the verification of the webhook's serving certificate, or nil for the system
+// roots.
 func (r *runner) roots(h target) (*x509.CertPool, error) {
 	bundle, where := h.ClientConfig.CABundle, "the caBundle of "+h.Name
 	switch {

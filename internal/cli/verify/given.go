@@ -85,7 +85,7 @@ func (r *runner) checkSamples(g *given) error {
 	return nil
 }
 
-// check returns an error for a kind that Kubernetes does not have, which is usually a typing error.
+// check returns an error for a kind in a group of Kubernetes that does not have this kind. The name is usually a typo.
 func (g *given) check() error {
 	for _, o := range g.Others {
 		if scheme.Scheme.IsGroupRegistered(o.GVK.Group) && !scheme.Scheme.Recognizes(o.GVK) && !g.defines(o) {

@@ -103,8 +103,8 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// wrongAnswer returns an error for a response that does not come from a webhook, or nil. Errors of a handler and
-// malformed reviews are findings of the laws instead.
+// wrongAnswer returns an error for a response that does not come from a webhook. It returns nil for errors of a handler
+// and for malformed reviews, because the report shows these as failures of a law.
 func (l *listener) wrongAnswer(where string, response *http.Response, body []byte) error {
 	target := response.Header.Get("Location")
 	switch status := response.StatusCode; status {

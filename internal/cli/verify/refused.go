@@ -14,7 +14,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// refused returns an error for a configuration that an API server would reject: its webhooks are never called.
+// refused returns an error for a configuration that an API server would reject. The webhooks of such a configuration
+// are never called.
 func (r *runner) refused(g *given) error {
 	for _, c := range g.registrations.Mutating {
 		alone := chain.Webhooks{

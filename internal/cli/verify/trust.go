@@ -18,8 +18,8 @@ import (
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// unreachable returns an error that explains why there is no connection, or nil. A timeout or a broken connection is a
-// finding of the laws instead.
+// unreachable returns an error that explains why there is no connection. It returns nil for a timeout or a broken
+// connection, because the report shows these as failures of a law.
 func (l *listener) unreachable(r *http.Request, err error) error {
 	var (
 		name    *net.DNSError
@@ -60,7 +60,8 @@ func wantsTLS(where string) error {
 	return problem.New("%s speaks TLS, but the URL begins with http", where).Hint("--url https%s", strings.TrimPrefix(where, "http"))
 }
 
-// speaksTLS reports whether a server that was called without TLS answers a TLS handshake with any certificate.
+// speaksTLS reports whether the server of a call without TLS also accepts a TLS connection. The certificate of the
+// server does not matter.
 func speaksTLS(r *http.Request) bool {
 	if r.URL.Scheme != "http" {
 		return false

@@ -99,7 +99,7 @@ func FuzzExceptions(f *testing.F) {
 	})
 }
 
-// FuzzAnswers checks that the error for any first response is one line of visible characters.
+// FuzzAnswers checks that the error for any response to a first call is one line of visible characters.
 func FuzzAnswers(f *testing.F) {
 	f.Add(200, "text/html", []byte("<!doctype html>\x1b[31m"))
 	f.Add(404, "", []byte("\xff\n\nnot found"))
