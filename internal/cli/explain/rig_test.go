@@ -121,7 +121,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// ServeHTTP allows every request and records the call under the webhook's name, which is its path.
+// ServeHTTP allows every request and records the call. The path of the request is the name of the webhook.
 func (r *rig) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	var review admissionv1.AdmissionReview
 	if err := json.NewDecoder(req.Body).Decode(&review); err != nil || review.Request == nil {

@@ -28,7 +28,7 @@ func BuildOn(ctx context.Context, s *screen.Screen, pkg string) (*Program, error
 	return Build(ctx, ".", pkg, &belowProgress{s.Err, progress})
 }
 
-// belowProgress removes the progress line before it writes.
+// belowProgress is an io.Writer that erases the progress line before each write.
 type belowProgress struct {
 	w        io.Writer
 	progress *screen.Progress

@@ -200,8 +200,8 @@ type findingFilter struct {
 	numbers [][]int
 }
 
-// filterBy returns a filter with an option for each name of findings, in order of appearance, and up to mostFilters
-// options. The template adds option 0, which selects all findings.
+// filterBy returns a filter with an option for each name of findings, in order of appearance. If there are more than
+// mostFilters names, the last option stands for the rest. The template adds option 0, which selects all findings.
 func filterBy(id, title string, findings []Finding, names func(*Finding) []string) *findingFilter {
 	by := &findingFilter{filter: filter{ID: id, Title: title}, numbers: make([][]int, len(findings))}
 	known := map[string]int{}

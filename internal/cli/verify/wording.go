@@ -11,7 +11,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence"
 )
 
-// flagHints replace the hints of package idempotence that name Go options by hints that name flags.
+// flagHints are hints that name flags of the command. They replace the hints of package idempotence, which name Go
+// options.
 var flagHints = idempotence.Hints{
 	idempotence.ReasonUnknownKinds:         "add an object that it handles, or the definition of the custom resource, with -f",
 	idempotence.ReasonCertificateName:      "set --server-name",
