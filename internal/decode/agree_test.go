@@ -8,8 +8,9 @@ import (
 	"github.com/admitkit/admitkit/internal/decode/decodetest"
 )
 
-// TestUnmarshalAgreesWithKubernetesJSON decodes random documents, most of them damaged, into built-in types, odd types and
-// generated types. ADMITKIT_DECODE_CASES sets the number of cases, ADMITKIT_DECODE_SEED the first seed.
+// TestUnmarshalAgreesWithKubernetesJSON compares Unmarshal with sigs.k8s.io/json on random documents, most of them
+// damaged. The types are built-in types, odd types and generated types. ADMITKIT_DECODE_CASES sets the number of cases,
+// ADMITKIT_DECODE_SEED the first seed.
 func TestUnmarshalAgreesWithKubernetesJSON(t *testing.T) { decodetest.Run(t, unmarshal) }
 
 // TestOddSpellingsAgree decodes unusual spellings of numbers, strings and names into many small types, and compares the

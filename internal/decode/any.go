@@ -11,7 +11,7 @@ import (
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
-// any reads a value into an interface.
+// any decodes the next value into v, an interface without methods.
 func (d *decoder) any(v reflect.Value) error {
 	x, err := d.readLoose()
 	if err == nil && x != nil {

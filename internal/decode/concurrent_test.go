@@ -17,8 +17,8 @@ import (
 	"github.com/admitkit/admitkit/internal/decode/decodetest"
 )
 
-// ring, left and right contain each other, so the first use of one compiles all three. Each type argument T gives new
-// types.
+// ring, left and right contain each other, so the first use of one of them compiles the shapes of all three. Each type
+// argument T makes three new types, whose shapes are not compiled yet.
 type (
 	ring[T any] struct {
 		Name  string              `json:"name,omitempty"`

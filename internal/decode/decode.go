@@ -20,8 +20,9 @@
 //   - A type with a decoder of its own receives the bytes of its value. sigs.k8s.io/json decodes the values
 //     of types with unusual tags (shape.Opaque).
 //
-// This pass never guesses. A document that it refuses, or in which a struct's member appears twice, is decoded
-// again by sigs.k8s.io/json. Its result and its error are returned.
+// If this pass refuses a document, or finds a member of a struct twice, sigs.k8s.io/json decodes the document again and
+// decides whether it is valid. If it is not valid, Unmarshal returns the pass's own error where that has the path to a
+// value, and otherwise the error of sigs.k8s.io/json.
 package decode
 
 import (
@@ -50,8 +51,8 @@ func Unmarshal(raw []byte, into any) error {
 }
 
 // At decodes the value at an offset of data and returns the offset of its end. depth is the number of arrays and
-// objects around the value. The end is valid even if the value does not fit the type. In all other respects At works as
-// [Unmarshal].
+// objects around the value. The end is valid even if the value does not fit the type. In all other respects At works
+// like [Unmarshal].
 //
 // If outline is not nil, it becomes the outline of the value, with offsets from the value's start. It is empty if
 // sigs.k8s.io/json had to decode the value.

@@ -53,7 +53,7 @@ func at(name string, err error) error { return within(Step{Name: name}, err) }
 
 func atIndex(i int, err error) error { return within(Step{Index: i, IsIndex: true}, err) }
 
-// within adds a step to the path of an error while the decoder unwinds. At reverses the path.
+// within adds a step to the path of an error. The innermost step is the first, until At reverses the path.
 func within(s Step, err error) error {
 	var e *Error
 	if errors.As(err, &e) {

@@ -60,7 +60,8 @@ func refusesNull(err error) bool {
 	return strings.Contains(err.Error(), "Duration") || strings.Contains(err.Error(), "duration") || strings.Contains(err.Error(), "'Kind' is missing")
 }
 
-// TestErrorsDoNotBlameValidValues decodes an unusual but valid value before the fault.
+// TestErrorsDoNotBlameValidValues decodes documents with an unusual but valid value before the fault. The path of the
+// error must lead to the fault, not to the valid value.
 func TestErrorsDoNotBlameValidValues(t *testing.T) {
 	type unusual struct {
 		Bytes  []byte          `json:"bytes"`
@@ -90,7 +91,7 @@ func TestErrorsDoNotBlameValidValues(t *testing.T) {
 	}
 }
 
-// offsetsOf returns the offsets of all values with a path. There are several if a name is duplicated.
+// offsetsOf returns the offsets of all values at a path. There are several if a name is duplicated.
 func offsetsOf(doc []byte, path []decode.Step) (offsets []int) {
 	var visit func(c *jsonraw.Cursor, path []decode.Step) error
 	visit = func(c *jsonraw.Cursor, path []decode.Step) error {

@@ -10,16 +10,16 @@ import (
 	"github.com/admitkit/admitkit/internal/shape"
 )
 
-// An Outline records the positions of those values of a document for which its Go type has a field, so that a
-// comparison need not read the document again. It has one part for each value, in the order of the document,
-// each followed by the parts inside it. Values that the type does not know have no part.
+// An Outline records the positions of values in a document, so that a comparison need not read the document again. It
+// has one Part for each value that has a field in the Go type, in the order of the document. The parts inside a value
+// follow the part of the value.
 type Outline []Part
 
 // A Part is one value of a document.
 type Part struct {
 	// Start and End are the offsets of the value's first byte and of the byte after it.
 	Start, End int32
-	// Next is the index of the first part after this one and the parts inside it.
+	// Next is the index of the first part that comes after this value and the values inside it.
 	Next int32
 	// At identifies the value in its parent: in a struct, the index in the shape's Fields; in a map, the
 	// offset of the member's name.
@@ -33,8 +33,8 @@ type Part struct {
 // ErrRepeated is the cause of an [Error] about an object that has two members for one field of a struct.
 var ErrRepeated = errors.New("an object has a duplicate field")
 
-// Scan records the outline of raw, one whole document, and reuses the memory of o. It fails with an [*Error] if
-// raw is not JSON or has a duplicate member, with [ErrRepeated] as the cause. It does not check whether the
+// Scan records the outline of raw, one whole document, and reuses the memory of o. It fails with an [*Error] if raw is
+// not JSON or has a duplicate member. The cause for a duplicate member is [ErrRepeated]. It does not check whether the
 // values fit the type.
 func (o *Outline) Scan(raw []byte, s *shape.Shape) error {
 	d := decoders.Get().(*decoder)
@@ -49,7 +49,7 @@ func (o *Outline) Scan(raw []byte, s *shape.Shape) error {
 	return reversePath(err)
 }
 
-// reversePath reverses a path that was built while unwinding.
+// reversePath reverses the path of an [*Error], to which within has added the innermost step first.
 func reversePath(err error) error {
 	if err == nil {
 		return nil
@@ -61,7 +61,7 @@ func reversePath(err error) error {
 	return err
 }
 
-// misplaced returns a syntax error as an [*Error].
+// misplaced returns err as an [*Error] at the offset, or nil if err is nil.
 func misplaced(err error, offset int) error {
 	if err == nil {
 		return nil
@@ -150,7 +150,7 @@ func (d *decoder) entry() ([]byte, error) {
 	return d.c.Name()
 }
 
-// begin adds a part for the next value, whose kind was read, and returns its index.
+// begin adds a part for the next value, which has the given kind, and returns the index of the part.
 func (d *decoder) begin(kind jsonraw.Kind) (part int) {
 	if !d.outlines {
 		return 0
@@ -160,7 +160,7 @@ func (d *decoder) begin(kind jsonraw.Kind) (part int) {
 	return len(d.parts) - 1
 }
 
-// end completes a part after the value was read.
+// end completes a part after its value was read.
 func (d *decoder) end(part int) {
 	if !d.outlines {
 		return

@@ -37,7 +37,7 @@ func unmarshal(raw []byte, into any) error {
 	return errors.Join(err, wellFormed(document, scanned))
 }
 
-// wellFormed checks an outline against its document.
+// wellFormed returns an error if a part of the outline does not match the value at its position in the document.
 func wellFormed(document []byte, o decode.Outline) error {
 	for i, p := range o {
 		raw := document[p.Start:p.End]

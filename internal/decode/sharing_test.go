@@ -144,13 +144,13 @@ func TestListsOfAnyLength(t *testing.T) {
 	}
 }
 
-// A keeper keeps its input, as a handler's type may do although it should not.
+// A keeper is a type whose UnmarshalJSON keeps its input. A type in a handler may do so, although it should not.
 type keeper struct{ raw []byte }
 
 func (k *keeper) UnmarshalJSON(raw []byte) error { k.raw = raw; return nil }
 
-// TestTypesMayKeepTheirInput overwrites the document while the handler still holds the value, for every way of
-// decoding. It requires that the value does not change.
+// TestTypesMayKeepTheirInput decodes documents that contain a keeper in every way that the decoder has, and then
+// overwrites the documents. The bytes that the keeper kept must not change.
 func TestTypesMayKeepTheirInput(t *testing.T) {
 	type holder struct {
 		K    keeper            `json:"k"`

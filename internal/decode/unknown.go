@@ -27,7 +27,7 @@ type unknown struct {
 	left  int
 }
 
-// value reports whether the scan continues.
+// value looks for unknown members in the next value. It reports whether the scan continues.
 func (u *unknown) value(s *shape.Shape) bool {
 	for s.Kind == shape.Pointer {
 		s = s.Elem
@@ -83,7 +83,7 @@ func (u *unknown) elements(elem *shape.Shape) bool {
 	return err == nil
 }
 
-// opaque uses sigs.k8s.io/json, which understands unusual tags.
+// opaque looks for unknown members in the next value with sigs.k8s.io/json, which understands unusual tags.
 func (u *unknown) opaque(t reflect.Type) bool {
 	raw, err := u.c.Value()
 	if err != nil {

@@ -23,8 +23,8 @@ const (
 	seedVariable  = "ADMITKIT_ENCODE_SEED"
 )
 
-// TestAppendAgreesWithEncodingJSON encodes random values of built-in types, odd types and generated types.
-// ADMITKIT_ENCODE_CASES sets the number of values, ADMITKIT_ENCODE_SEED the first seed.
+// TestAppendAgreesWithEncodingJSON compares Append with encoding/json on random values of built-in types, odd types and
+// generated types. ADMITKIT_ENCODE_CASES sets the number of values, ADMITKIT_ENCODE_SEED the first seed.
 func TestAppendAgreesWithEncodingJSON(t *testing.T) {
 	cases, long := number(t, casesVariable, 4000)
 	first, _ := number(t, seedVariable, 1)
@@ -84,7 +84,7 @@ func randomValue(seed int64) reflect.Value {
 	return v
 }
 
-// TestScalarsAgree encodes the strings and numbers that are hard to encode.
+// TestScalarsAgree compares Append with encoding/json on strings and numbers that are hard to encode.
 func TestScalarsAgree(t *testing.T) {
 	check := func(x any) {
 		t.Helper()
@@ -114,7 +114,8 @@ func TestScalarsAgree(t *testing.T) {
 	}
 }
 
-// TestDeepValuesAgree exceeds the depth at which encoding/json begins to check for cycles.
+// TestDeepValuesAgree compares Append with encoding/json on values that are nested to about the depth at which
+// encoding/json begins to check for cycles, and deeper.
 func TestDeepValuesAgree(t *testing.T) {
 	for _, depth := range []int{10, 999, 1000, 1001, 1002, 2100} {
 		chain, loose := &node{}, any("x")

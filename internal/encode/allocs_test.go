@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/internal/shape"
 )
 
-// TestAppendAllocatesNothing encodes the most frequent values of patches into a large buffer.
+// TestAppendAllocatesNothing appends the most frequent values of patches to a large buffer. Append must not allocate.
 func TestAppendAllocatesNothing(t *testing.T) {
 	meta := metav1.ObjectMeta{Name: "web", Labels: map[string]string{"b": "1", "a": "<2>"}, CreationTimestamp: metav1.Unix(1_700_000_000, 0)}
 	loose := map[string]any{"b": []any{int64(1), 1.5, "x", nil, true}, "a": map[string]any{"c": "d"}}

@@ -187,7 +187,7 @@ func (f *filler) time() time.Time {
 	return t
 }
 
-// quantity returns quantities with and without a cached text.
+// quantity returns a random quantity, with or without a cached text.
 func (f *filler) quantity() resource.Quantity {
 	q := resource.MustParse(pick(f, "0", "1", "-1", "100m", "1.5Gi", "64Mi", "1000m", "12e6", "1E3", "+5", "007", ".5", "0.00000000001",
 		"12345678901234567890", "999999999999999999999999Ei", "1e-3", "0Gi", "-0", "1u"))
@@ -202,7 +202,7 @@ func (f *filler) quantity() resource.Quantity {
 	return q
 }
 
-// document returns JSON or, if bad, sometimes invalid JSON.
+// document returns random JSON. If f.bad is set, the JSON is sometimes invalid.
 func (f *filler) document() []byte {
 	if f.bad && f.chance(3) {
 		return []byte(pick(f, "", " ", "{", "{}}", `{"a":1,}`, "nul", "\xd9\xd9\xf7\xa1\x61a\x01", "\xa1\x61a\x01", "\xf6", `"`+"\n"+`"`, "[1 2]", "\ufeff{}"))

@@ -79,8 +79,8 @@ func appendCompact(out, raw []byte) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// marshal appends encoding/json's encoding of v. Pointer methods count if v is addressable. If it fails, it
-// returns dst unchanged.
+// marshal appends encoding/json's encoding of v. If v is addressable, encoding/json also calls methods with a pointer
+// receiver. If it fails, it returns dst unchanged.
 func marshal(dst []byte, v reflect.Value) ([]byte, error) {
 	switch {
 	case v.CanAddr():

@@ -11,8 +11,8 @@ import (
 	"github.com/admitkit/admitkit/internal/shape"
 )
 
-// loose encodes the value of an interface. It encodes the types that decoders produce directly, and all others by their
-// shape.
+// loose encodes the value of an interface. It has its own code for the types that decoders produce, and encodes all
+// other types by their shape.
 func (e *encoder) loose(out []byte, x any) ([]byte, error) {
 	switch x := x.(type) {
 	case nil:
@@ -53,7 +53,7 @@ func (e *encoder) looseList(out []byte, list []any) ([]byte, error) {
 	return end(out, ']'), nil
 }
 
-// text and quantity encode map entries.
+// text and quantity encode the values of maps of strings and of quantities.
 func (*encoder) text(out []byte, s string) ([]byte, error) { return appendText(out, s), nil }
 
 func (*encoder) quantity(out []byte, q resource.Quantity) ([]byte, error) {

@@ -55,10 +55,10 @@ func dictOf[M ~map[K]V, K ~string, V any](
 	return end(out, '}'), nil
 }
 
-// An entry is a map's entry.
+// An entry is the name and the value of one map entry.
 type entry struct {
 	name  string
-	value reflect.Value // not addressable, so pointer methods do not count
+	value reflect.Value // not addressable, so encoding/json does not call methods with a pointer receiver
 }
 
 func (e *encoder) anyDict(out []byte, v reflect.Value, s *shape.Shape) ([]byte, error) {

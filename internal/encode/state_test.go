@@ -45,8 +45,8 @@ func TestEncoderIsResetAfterUse(t *testing.T) {
 
 type loose struct{}
 
-// TestOnlyNestingCountsAsDepth encodes more pointers, lists and maps side by side than may be nested. It
-// also nests as many as are allowed.
+// TestOnlyNestingCountsAsDepth encodes more pointers, lists and maps side by side than may be nested, and then as many
+// nested lists as are allowed. Both must work. One more level must fail.
 func TestOnlyNestingCountsAsDepth(t *testing.T) {
 	wide := []any{[]any{}, []int{}, new(int), map[string]any{}, map[string]int{}}
 	for range 10 {

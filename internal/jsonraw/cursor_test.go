@@ -12,7 +12,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// documents are the rows of the table and the seeds of the fuzz target. Some are invalid.
+// documents are the inputs of TestCursorAgreesWithKubernetesJSON, and the seeds of the fuzz test. Some are not valid
+// JSON.
 var documents = []string{
 	`null`, ` true `, `false`, `0`, `-0`, `1.5e+10`, `01`, `1.`, `.5`, `-`, `1e`, `1e5 2`,
 	`""`, `"a\"b\\c\/\b\f\n\r\t"`, `"é€😀"`, `"\ud83d\ude00"`, `"\ud83d"`, `"\ud83d\u0041"`, `"\ud83dA"`, `"\ude00\ud83d"`,
@@ -77,7 +78,7 @@ func compare(t *testing.T, doc []byte) {
 	}
 }
 
-// tree reads the value with Members, Elements and Text.
+// tree reads the next value with Members, Elements and Text.
 func tree(c *Cursor) (any, error) {
 	switch c.Kind() {
 	case Object:

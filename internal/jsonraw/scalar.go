@@ -27,10 +27,10 @@ const (
 	wordBytes = 8
 )
 
-// ends marks the bytes of a word that are a quote, a backslash or a control character.
+// ends sets the high bit of each byte of a word that is a quote, a backslash or a control character.
 func ends(w uint64) uint64 { return less(w) &^ w & highBits }
 
-// special marks the same bytes as ends, and those that are not ASCII.
+// special sets the high bit of the same bytes as ends, and of bytes that are not ASCII.
 func special(w uint64) uint64 { return (less(w) | w) & highBits }
 
 func less(w uint64) uint64 {

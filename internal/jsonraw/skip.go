@@ -4,11 +4,11 @@ package jsonraw
 
 import "math"
 
-// The functions of this file skip values fast. Each returns the offset after the value that starts at i. If anything is
-// unusual, it returns wrong, and skipCarefully reads the value again to find the error, if there is one. The API server
-// writes no white space, so these functions test for it last.
+// The functions of this file skip values fast. Each returns the offset after the value that starts at i. For unusual or
+// invalid text it returns the constant wrong. Then skipCarefully reads the value again to find the error, if there is
+// one. The API server writes no white space, so these functions test for it last.
 
-// wrong is greater than any offset in a document.
+// wrong is the result of these functions for text that they do not handle. It is greater than any offset in a document.
 const wrong = math.MaxInt
 
 // mostOpen bounds the nesting of values that skipValue handles.

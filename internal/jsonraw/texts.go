@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// pieceBytes is the size of a shared piece of memory. A kept string keeps its whole piece alive.
+// pieceBytes is the size of a shared piece of memory. A string that is still in use keeps its whole piece in memory.
 const pieceBytes = 1 << 10
 
-// Texts converts bytes to strings and stores many of them in one piece of memory. A strings.Builder never
-// changes bytes that it has returned, so a piece can serve several documents. The zero value is ready. It is
-// not safe for concurrent use and must not be copied.
+// Texts converts bytes to strings and stores many of them in one piece of memory. A strings.Builder never changes bytes
+// that it has returned, so a piece can serve several documents. The zero value is ready for use. A Texts is not safe
+// for concurrent use and must not be copied.
 type Texts struct{ piece strings.Builder }
 
 // Text returns b as a string.

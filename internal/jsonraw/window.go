@@ -7,9 +7,9 @@ import (
 	"math/bits"
 )
 
-// A window has one bit for each of 64 bytes of a document. The bit is set if function ends marks the byte. The
-// end of a string is then found in the bits. Most strings are short, so testing them word by word would make
-// the processor wait at the end of each.
+// A window has one bit for each of 64 bytes of a document. The bit is set if the function ends marks the byte. skipText
+// looks for the end of a string in these bits. Most strings are short, so testing them word by word would make the
+// processor wait at the end of each.
 //
 // The zero window covers nothing. A window serves one document and only moves forward.
 type window struct {
@@ -43,8 +43,8 @@ func (w *window) skipText(data []byte, i int) int {
 	}
 }
 
-// skipPlain is skipText for a string without escapes. It returns wrong for other strings, and near the end of
-// the document.
+// skipPlain is skipText for a string without escapes. It returns the constant wrong for other strings, and near the end
+// of the document.
 func (w *window) skipPlain(data []byte, i int) int {
 	for {
 		if left := w.end - i; left > 0 {
@@ -65,7 +65,7 @@ func (w *window) skipPlain(data []byte, i int) int {
 	}
 }
 
-// skipMarked skips an escape, or a byte that a borrow has marked.
+// skipMarked skips an escape. It also skips a byte that the function ends has marked by mistake, because of a borrow.
 func skipMarked(data []byte, i int) int {
 	if data[i] > ' ' && data[i] != '\\' {
 		return i + 1

@@ -9,8 +9,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// A Document is a received document that a value was decoded from. The zero value is ready. It is not safe
-// for concurrent use.
+// A Document decodes a value from a received JSON document, and later computes a patch from the document to a changed
+// value. The zero value is ready for use. A Document is not safe for concurrent use.
 type Document struct{ engine jsondiff.Original }
 
 // Decode decodes the value at an offset of data into the zero value that into points to, see
@@ -34,7 +34,7 @@ func (d *Document) Diff(after any) (patch.Patch, error) {
 	return p, nil
 }
 
-// Reset drops the document and keeps the memory for another one.
+// Reset drops the document. It keeps the memory for the next document.
 func (d *Document) Reset() { d.engine.Reset() }
 
 func located(err error) error {

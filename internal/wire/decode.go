@@ -78,7 +78,7 @@ func (d *decoder) envelope() error {
 	})
 }
 
-// check runs after the pass, because members come in any order.
+// check validates the review as a whole. It runs after the pass, because the members may come in any order.
 func (d *decoder) check() error {
 	*d.to.Version = d.version()
 	switch {
@@ -235,8 +235,8 @@ func notJSON(err error) error {
 // objectDepth is the number of JSON objects around request.object.
 const objectDepth = 2
 
-// reset zeroes dst if the next value is null. The decoder of sigs.k8s.io/json does that only for pointers and
-// lists. Other fields keep the value of an earlier member with the same name.
+// reset zeroes dst if the next value is null. It is only for pointers and lists: for null in any other field,
+// sigs.k8s.io/json keeps the value of an earlier member with the same name.
 func reset[T any](d *decoder, dst *T) {
 	if d.c.Kind() == jsonraw.Null {
 		var zero T
@@ -337,7 +337,7 @@ func (d *decoder) nullOr(want jsonraw.Kind) error {
 	return &fault{offset: at, err: fmt.Errorf("%w: want %s, got %s", ErrShape, want, kind)}
 }
 
-// fail returns the [*Error] for an error that was collected while unwinding.
+// fail converts err to an [*Error]. If err is a fault, the [*Error] has its path and offset.
 func (d *decoder) fail(err error) error {
 	e := &Error{Version: d.version(), UID: d.to.Metadata.UID, Offset: d.c.Offset(), Err: err}
 	if f, ok := err.(*fault); ok { //nolint:errorlint // a fault is never wrapped

@@ -32,7 +32,8 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// A fault is an error inside a review while the decoder unwinds. A review without a fault does not pay for it.
+// A fault is an error at a member of a review. The decoder adds names to its path while it returns from nested objects,
+// so a valid review costs nothing extra.
 type fault struct {
 	path   []string // the names of the members, the innermost first
 	offset int      // of a value with the wrong type

@@ -18,8 +18,8 @@ type Case struct {
 	Damage []string // the changes that were made to the document
 }
 
-// NewCase generates a case from a seed. Consecutive seeds use different types. Slightly more seeds than there are
-// types reach all types.
+// NewCase generates a case from a seed. Consecutive seeds use different types. To reach every type, use slightly more
+// consecutive seeds than there are types.
 func NewCase(seed int64) Case {
 	r := random(seed)
 	c := Case{Seed: seed, Type: typeOf(seed, r)}

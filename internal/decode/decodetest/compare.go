@@ -32,15 +32,16 @@ func (f Unmarshal) decode(raw []byte, t reflect.Type) (v reflect.Value, err erro
 	return v, f(raw, v.Interface())
 }
 
-// Compare returns how a decoder differs from sigs.k8s.io/json on a document, or nil. Both must accept or both refuse the
-// document. The values must be equal (nil and empty lists differ) and have equal encodings (0 and -0 differ). The
-// decoder must not change the document, and the value must not share memory with it.
+// Compare decodes a document into type t with the decoder and with sigs.k8s.io/json. It returns an error if they
+// differ. Both must accept or both must refuse the document. The values must be equal (nil and empty lists differ) and
+// have equal encodings (0 and -0 differ). The decoder must not change the document, and the value must not share memory
+// with it.
 func Compare(unmarshal Unmarshal, t reflect.Type, doc []byte) error {
 	_, err := compare(unmarshal, t, doc)
 	return err
 }
 
-// compare also reports whether sigs.k8s.io/json accepts the document.
+// compare does the same as Compare, and also reports whether sigs.k8s.io/json accepts the document.
 func compare(unmarshal Unmarshal, t reflect.Type, doc []byte) (accepted bool, err error) {
 	want, wantErr := Unmarshal(kjson.UnmarshalCaseSensitivePreserveInts).decode(bytes.Clone(doc), t)
 	input := bytes.Clone(doc)
@@ -91,7 +92,7 @@ func encode(v reflect.Value) (text []byte, err error) {
 	return json.Marshal(v.Interface())
 }
 
-// difference shows where two values of one type differ.
+// difference describes where two values of one type differ.
 func difference(got, want reflect.Value) string {
 	all := cmp.Exporter(func(reflect.Type) bool { return true })
 	if diff := cmp.Diff(want.Interface(), got.Interface(), all); diff != "" {

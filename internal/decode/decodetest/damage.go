@@ -236,8 +236,8 @@ func oddBase64(d *document, n *node) {
 	n.set(textNode([]string{text[:i] + odd + text[i:], text + odd, odd + text, strings.TrimRight(text, "="), odd}[d.r.Intn(5)]))
 }
 
-// nestDeep puts a deeply nested value into the document. Whether the document then exceeds the limit also depends on
-// the depth of n.
+// nestDeep puts a deeply nested value in place of n, or adds it to n. Whether the document then exceeds the maximum
+// depth of 10,000 also depends on the depth of n.
 func nestDeep(d *document, n *node) {
 	depth := []int{50, 200, 9990, 9999, 10000, 10001}[d.r.Intn(6)]
 	inner := []string{"", "1", "null", `"x"`, "{}"}[d.r.Intn(5)]

@@ -13,8 +13,8 @@ func hasFullList(n *node) bool { return slices.ContainsFunc(n.members, isFullLis
 
 func isFullList(m member) bool { return m.value.kind == '[' && len(m.value.elems) > 0 }
 
-// duplicateOther repeats a name with another valid value. A wrong decoder would keep parts of the first value,
-// such as members of structs, entries of maps or elements after the end of a list.
+// duplicateOther adds a second member with the same name and another valid value. A wrong decoder would keep parts of
+// the first value, such as members of structs, entries of maps or elements after the end of a list.
 func duplicateOther(d *document, n *node) {
 	m := *d.member(n)
 	for range 1 + d.r.Intn(2) {

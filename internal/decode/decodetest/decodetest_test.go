@@ -133,7 +133,8 @@ func depth(doc []byte) int {
 	return deepest
 }
 
-// TestWrongDecodersAreFound proves that the cases can find faults.
+// TestWrongDecodersAreFound checks that the first few thousand cases of NewCase find the fault of each of
+// wrongDecoders.
 func TestWrongDecodersAreFound(t *testing.T) {
 	for _, row := range wrongDecoders {
 		t.Run(row.fault, func(t *testing.T) {
@@ -200,7 +201,8 @@ func TestReportShowsHowToReproduce(t *testing.T) {
 	t.Error("nothing to report")
 }
 
-// TestGeneratedDocumentsDecode checks that most undamaged documents of the built-in types are valid, and some for each type.
+// TestGeneratedDocumentsDecode generates undamaged documents for the built-in types. Most of them must be valid, and
+// some for each type.
 func TestGeneratedDocumentsDecode(t *testing.T) {
 	const tries = 30
 	decoded := 0

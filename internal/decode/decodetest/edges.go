@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Edges yields every odd spelling of scalars and names for every type that can be a leaf, in several places. Random cases
-// would take a long time to reach all of these combinations.
+// Edges yields types and documents with every odd spelling of a scalar or a name, for every type of scalar, and at
+// several positions in a document. Random cases would take a long time to reach all of these combinations.
 func Edges() iter.Seq2[reflect.Type, []byte] {
 	return func(yield func(reflect.Type, []byte) bool) {
 		types := slices.Concat(leafTypes, oddLeafTypes, oddTypes())
@@ -46,7 +46,8 @@ func Edges() iter.Seq2[reflect.Type, []byte] {
 	}
 }
 
-// tagged yields documents for structs with one odd tag. The documents use every name that the tag may mean.
+// tagged yields documents for structs with one odd tag. The documents use every name that the tag may mean. It returns
+// false if yield does.
 func tagged(yield func(reflect.Type, []byte) bool) bool {
 	names := []string{
 		"A", "a", "b", "g", "q", "'q'", `"q"`, "-", "a,b", `a\b`, "a\tb", "é", "\ufffd", "omitempty", "string", "日本", "a:b", "y", "", "B",

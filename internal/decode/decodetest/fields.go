@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// A field is a member name that a struct has or seems to have. Names of hidden fields are included, and so are
-// duplicate names, which hide each other. Documents then use these names too.
+// A field is a member name that a struct has or seems to have. This includes the names of hidden fields, and duplicate
+// names, which hide each other. So generated documents use these names too.
 type field struct {
 	name   string
 	typ    reflect.Type

@@ -206,7 +206,7 @@ type nameless struct {
 	} `json:"more"`
 }
 
-// ambiguous embeds two types with a decoding method, so neither method is promoted.
+// ambiguous embeds two types that each have a decoding method, so neither method is promoted.
 type ambiguous struct {
 	metav1.Time       `json:"time"`
 	resource.Quantity `json:"size"`
@@ -316,7 +316,7 @@ type textCalls []string
 
 func (h *textCalls) UnmarshalText(text []byte) error { *h = append(*h, string(text)); return nil }
 
-// valueReceiver can reject a value, but cannot store it.
+// valueReceiver has an UnmarshalJSON method with a value receiver. The method can reject a value, but cannot store it.
 type valueReceiver string
 
 func (v valueReceiver) UnmarshalJSON(data []byte) error {

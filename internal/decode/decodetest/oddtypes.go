@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// oddTypes returns types with properties that custom resources may have and built-in types lack. [randomType]
-// has tags that go vet rejects.
+// oddTypes returns types with properties that custom resources may have and built-in types lack. Types with tags that
+// go vet rejects come from [randomType].
 func oddTypes() []reflect.Type {
 	return []reflect.Type{
 		reflect.TypeFor[any](), reflect.TypeFor[[]any](), reflect.TypeFor[map[string]any](),

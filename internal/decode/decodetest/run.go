@@ -97,7 +97,8 @@ func (n *counts) String() string {
 	return fmt.Sprintf("%d documents of %d types, %d bytes each, %d accepted", n.cases, len(n.types), n.bytes/max(1, n.cases), n.accepted)
 }
 
-// Report shrinks a failed case and formats it as the row of a table.
+// Report shrinks a case that failed with err. It returns a description of the smaller case, with the variables that
+// reproduce the failure.
 func Report(unmarshal Unmarshal, c Case, err error) string {
 	small := Shrink(c, func(t reflect.Type, doc []byte) bool { return Compare(unmarshal, t, doc) != nil })
 	if again := Compare(unmarshal, small.Type, small.Doc); again != nil {

@@ -92,7 +92,8 @@ func parse(doc []byte, t reflect.Type) *node {
 	return n
 }
 
-// read returns nil before a closing bracket.
+// read reads the JSON value at the start of doc and returns the bytes after it. It returns a nil node if a closing
+// bracket comes first.
 func read(doc []byte) (n *node, rest []byte) {
 	doc = bytes.TrimLeft(doc, " \n\t\r,:")
 	switch doc[0] {
