@@ -16,9 +16,9 @@ var commonKeys = []string{
 	"name", "type", "uid", "ip", "mountPath", "devicePath", "containerPort", "port", "topologyKey",
 }
 
-// matchByKey returns, for each new element of the differing part, the index of the old element with the
-// same key. It reports false unless every element of the list has a key, and no two elements of one document have
-// the same key.
+// matchByKey returns, for each new element in part, the index in part of the old element with the same key, or none.
+// part is the part of l that differs. matchByKey reports false unless every element of l has a key, and no two elements
+// of one document have the same key.
 func (d *differ) matchByKey(l, part *list, mergeKey string) (from []int, found bool) {
 	keys := []string{mergeKey, "name"}
 	if d.untyped {
@@ -71,7 +71,8 @@ func matchBy(key string, l *list) ([]int, bool) {
 	return from, true
 }
 
-// match returns, for each new element of a list without a key, the index of the matching old element.
+// match returns, for each new element in part, the index of the old element that it matches, or none. It is for lists
+// whose elements have no keys, so it compares their contents.
 func (d *differ) match(l, part *list) []int {
 	from := matchEqual(part)
 	d.matchEdited(part, from)
@@ -80,8 +81,7 @@ func (d *differ) match(l, part *list) []int {
 	return from
 }
 
-// untangle keeps elements with equal documents in their order, because exchanging them has no
-// effect.
+// untangle changes from so that elements with equal encodings keep their order, because exchanging them has no effect.
 func untangle(l *list, from []int) {
 	values := newNumbering(len(l.b))
 	alike := map[int][]int{} // by value: the new elements that match an old one, in order
@@ -275,7 +275,7 @@ func (d *differ) unmatched(l *list, from []int) (gone, fresh []int) {
 	return gone, fresh
 }
 
-// shared counts the members that two objects share.
+// shared counts the members with the same name and the same value in both objects. Two empty values count as the same.
 func shared(x, y *node) int {
 	n := 0
 	mx, my := x.members(), y.members()
@@ -294,8 +294,9 @@ func shared(x, y *node) int {
 	return n
 }
 
-// gaps returns the number of the gap of each of the n old elements and of each new element. The elements that keep
-// their order separate the gaps, so an element's gap is the number of them at or before its index.
+// gaps returns the number of the gap that each of the n old elements is in, and the same for each new element. The
+// elements that keep their order separate the gaps. So the gap of an element is the number of such elements at or
+// before its index.
 func gaps(n int, from []int) (before, after []int) {
 	before, after = make([]int, n), make([]int, len(from))
 	count := 0
@@ -314,8 +315,8 @@ func gaps(n int, from []int) (before, after []int) {
 
 // matchInPlace pairs new with removed elements, in order, between two elements that keep their order. In a list without
 // keys, a new element in the place of a removed one counts as an edit of the removed one, because the Go type may know
-// too little of the elements to tell them apart. If the type knows every member of every object, nothing has to be
-// guessed, and such elements stay new.
+// too little of the elements to tell them apart. If the type has a field for every member of every object, no guess is
+// needed, and such elements count as new.
 func matchInPlace(l, part *list, from []int) {
 	taken := make([]bool, len(part.b))
 	for _, i := range from {

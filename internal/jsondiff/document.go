@@ -104,8 +104,8 @@ func (n *node) find(name string) (*node, bool) {
 	return nil, false
 }
 
-// encodeValue encodes v as encoding/json does inside its parent: pointer methods count if the value is
-// addressable.
+// encodeValue encodes v as encoding/json does inside its parent. If v is addressable, encoding/json also calls methods
+// with a pointer receiver.
 func encodeValue(v reflect.Value) ([]byte, error) {
 	room := encodings.Get().(*[]byte)
 	out, err := encode.Append((*room)[:0], v, shapes.Of(v.Type()))

@@ -51,7 +51,7 @@ func predecessor(reach []int, k int) (diagonal, i int) {
 	return k - 1, left
 }
 
-// walkBack collects the equal elements along the path, from its end to its start.
+// walkBack returns the pairs of equal elements on the path of edits, which it follows from its end to its start.
 func walkBack(history [][]int, i, j int) (pairs []pair) {
 	for _, reach := range slices.Backward(history) {
 		diagonal, start := predecessor(reach, i-j)

@@ -60,7 +60,7 @@ func (o *Original) Decode(data []byte, offset, depth int, into any) (end int, er
 	return end, nil
 }
 
-// Reset drops the document and keeps the memory for another one.
+// Reset drops the document. It keeps the memory for the next document.
 func (o *Original) Reset() {
 	clear(o.ops)
 	o.raw, o.shape, o.ops = nil, nil, o.ops[:0]
@@ -140,7 +140,7 @@ func object(after any) (reflect.Value, error) {
 	if v.Kind() == reflect.Pointer {
 		return v.Elem(), nil
 	}
-	copied := reflect.New(v.Type()).Elem() // methods of a pointer count
+	copied := reflect.New(v.Type()).Elem() // addressable, so that methods with a pointer receiver are called
 	copied.Set(v)
 	return copied, nil
 }

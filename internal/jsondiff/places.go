@@ -32,8 +32,8 @@ func newPlaces(n int, from []int) *places {
 	return p
 }
 
-// next returns the index for the next element. It comes after the finished elements, and after the elements yet to
-// move that are before the last finished element that stays.
+// next returns the index to which the next element belongs. It is after all finished elements, and after those
+// unfinished elements that are before the last finished element that stays.
 func (p *places) next() int {
 	if p.passed == 0 {
 		return p.at

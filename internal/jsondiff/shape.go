@@ -94,14 +94,14 @@ func (s shape) elem() shape {
 	return shape{typ: t.Elem()}
 }
 
-// misses reports whether the document has a member at or below the place that the Go type does not
-// know.
+// misses reports whether r, the document's value at the place, has a member at any depth for which the Go type has no
+// field.
 func (s shape) misses(r *node) bool {
 	c := jsonraw.At(r.raw, 0, 0)
 	return s.typ != nil && s.missesNext(&c)
 }
 
-// missesNext reads the next value until it finds an unknown member.
+// missesNext reads the next value until it finds an unknown member, and reports whether it has found one.
 func (s shape) missesNext(c *jsonraw.Cursor) bool {
 	t := shapeOf(s.typ).typ
 	var more bool
@@ -143,8 +143,8 @@ func membersOf(t reflect.Type) map[string]shape {
 	return m
 }
 
-// addMembers follows encoding/json's rules for names and embedding closely enough for hints. A wrong hint
-// makes a patch longer, never wrong.
+// addMembers adds the members of a struct type to m. It follows the rules of encoding/json for names and embedding, but
+// not exactly. A mistake can make a patch longer, but never wrong.
 func addMembers(m map[string]shape, t reflect.Type, seen map[reflect.Type]bool) {
 	if seen[t] {
 		return

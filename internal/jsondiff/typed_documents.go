@@ -10,8 +10,8 @@ import (
 	shapes "github.com/admitkit/admitkit/internal/shape"
 )
 
-// documents compares the encodings of both sides. It serves types that encode themselves and lists without
-// a key.
+// documents compares the JSON encodings of both sides. It is for types that encode themselves, and for lists without a
+// key.
 func (w *walker) documents(v reflect.Value, s *shapes.Shape, mergeKey string) error {
 	if err := w.differs(); err != nil { // an operation may follow
 		return err

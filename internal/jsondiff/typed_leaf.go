@@ -120,7 +120,7 @@ func sameKnown(raw []byte, v any) bool {
 	return false
 }
 
-// sameQuantity reads the usual form of a quantity: an integer and a suffix.
+// sameQuantity returns true only if raw is a quantity equal to q in the usual form: an integer and a suffix.
 func sameQuantity(raw []byte, q *resource.Quantity) bool {
 	if raw[0] != '"' {
 		return false
@@ -147,7 +147,7 @@ func sameQuantity(raw []byte, q *resource.Quantity) bool {
 // factors maps the suffixes of quantities to the integers that they multiply by.
 var factors = map[string]int64{"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 
-// sameTime compares with the encoding of metav1.Time.
+// sameTime reports whether raw is the encoding of t, as metav1.Time encodes itself.
 func sameTime(raw []byte, t *metav1.Time) bool {
 	if t.IsZero() {
 		return jsonraw.IsNull(raw)

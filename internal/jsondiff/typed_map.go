@@ -107,7 +107,8 @@ func (w *walker) table(t table, size int) error {
 	return nil
 }
 
-// change adds the entries that the object lacks, in the order of their keys.
+// change checks the keys of both sides. Then, if lacks is set, it adds the entries that the object lacks, in the order
+// of their keys. It fails for a duplicate name in the object, and returns errOddKeys for a key that is not UTF-8.
 func (w *walker) change(t table, names *nameList, lacks bool) error {
 	if err := w.differs(); err != nil { // the object may belong to a removed element
 		return err
@@ -202,7 +203,7 @@ func (t looseTable) add(w *walker, key string) error {
 	return w.set(Add, reflect.ValueOf(&x).Elem())
 }
 
-// anyTable is a map of any other value type.
+// anyTable is a map with a value type for which there is no other table.
 type anyTable struct {
 	m    reflect.Value
 	elem *shapes.Shape
