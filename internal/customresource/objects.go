@@ -12,8 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Coerce drops unknown fields from a custom resource, as decoding into Go types does for built-in types, and returns
-// an error for each of them. If lenient, it also drops malformed metadata.
+// Coerce drops unknown fields from a custom resource, as the decoding of a built-in object does. It returns one error
+// in unknown for each dropped field. It fails if the metadata is malformed. With lenient, it drops the malformed
+// metadata instead.
 func (r *Resource) Coerce(u *unstructured.Unstructured, lenient bool) (unknown []error, err error) {
 	kind := u.GroupVersionKind()
 	s := r.schema(kind.Version)
@@ -41,12 +42,12 @@ func (r *Resource) Coerce(u *unstructured.Unstructured, lenient bool) (unknown [
 	return unknown, nil
 }
 
-// Default sets the defaults of the schema.
+// Default sets the missing fields of u that have a default in the schema of its version.
 func (r *Resource) Default(u *unstructured.Unstructured) {
 	structuraldefaulting.Default(u.Object, r.schema(u.GroupVersionKind().Version))
 }
 
-// schema returns the structural schema of a version, or nil for an unknown version.
+// schema returns the structural schema of a version of the resource, or nil for an unknown version.
 func (r *Resource) schema(version string) *structuralschema.Structural {
 	if v := r.Versions[version]; v != nil {
 		return v.schema

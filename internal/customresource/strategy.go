@@ -7,7 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// PrepareForCreate resets the status and sets the generation of a new object, after the mutating webhooks.
+// PrepareForCreate resets the status of a new object and sets its generation. The API server does this after it has
+// called the mutating webhooks.
 func (v *Version) PrepareForCreate(u *unstructured.Unstructured) {
 	if v.HasStatus {
 		delete(u.Object, "status")

@@ -79,8 +79,8 @@ func ValidateType(u *unstructured.Unstructured, want schema.GroupVersionKind) fi
 	return errs
 }
 
-// validateEmbedded checks the metadata of embedded objects. Only newer versions of the library
-// function take a context.
+// validateEmbedded checks the metadata of embedded objects. It accepts both signatures of objectmeta.Validate, which
+// takes a context only in newer versions of its module.
 func (v *Version) validateEmbedded(ctx context.Context, u *unstructured.Unstructured) field.ErrorList {
 	switch validate := any(objectmeta.Validate).(type) {
 	case func(*field.Path, any, *structuralschema.Structural, bool) field.ErrorList:
@@ -91,8 +91,7 @@ func (v *Version) validateEmbedded(ctx context.Context, u *unstructured.Unstruct
 	return field.ErrorList{field.InternalError(nil, errors.New("the library's validation of embedded metadata is unknown"))}
 }
 
-// validateRules evaluates the CEL rules, unless earlier errors could make the object unreadable for
-// them.
+// validateRules evaluates the CEL rules. It skips them if an earlier error could mean that they cannot read the object.
 func (v *Version) validateRules(ctx context.Context, before field.ErrorList, u, old *unstructured.Unstructured, opts ...cel.Option) field.ErrorList {
 	if v.rules == nil {
 		return nil

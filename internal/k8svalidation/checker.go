@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// A checker collects validation errors. Its methods, and the functions for each kind, take the path of the value
-// that they check. They build the paths of parts only for errors, because most objects are valid.
+// A checker collects validation errors. Its methods, and the functions for each kind, take the path of the value that
+// they check. They extend this path with child fields only to report an error, because most objects are valid.
 type checker struct {
 	errs field.ErrorList
 	// isUpdate is true for the update of a stored object, which may keep values that a new object must not have.
@@ -30,14 +30,14 @@ func (c *checker) invalid(at *field.Path, value any, messages ...string) {
 	}
 }
 
-// notNegative checks a number at a child of the path.
+// notNegative adds an error if n, the value of a child field of the path, is negative.
 func (c *checker) notNegative(at *field.Path, child string, n int64) {
 	if n < 0 {
 		c.invalid(at.Child(child), n, "must be greater than or equal to 0")
 	}
 }
 
-// notNegativeIf checks an optional number as notNegative does.
+// notNegativeIf does the same as notNegative for an optional number.
 func notNegativeIf[T int32 | int64](c *checker, at *field.Path, child string, n *T) {
 	if n != nil {
 		c.notNegative(at, child, int64(*n))
@@ -52,7 +52,7 @@ func enum[T ~string](c *checker, at *field.Path, child string, v T, allowed ...T
 	}
 }
 
-// enumIf checks an optional value as enum does. A value that is present must not be empty.
+// enumIf does the same as enum for an optional value. If the value is present, it must not be empty.
 func enumIf[T ~string](c *checker, at *field.Path, child string, v *T, allowed ...T) {
 	if v != nil && !slices.Contains(allowed, *v) {
 		c.add(field.NotSupported(at.Child(child), *v, slices.Clone(allowed)))

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// limits are the rejections of the API server that this package deliberately does not reproduce.
+// limits are patterns for those rejections of the API server that this package deliberately does not reproduce.
 var limits = []struct{ why, reason string }{
 	{"an admission plugin sets the service account", `serviceAccountToken: Forbidden: must not be specified when serviceAccountName`},
 	{"needs a parser of schedules", `^spec\.schedule: Invalid`},
@@ -28,10 +28,11 @@ var limits = []struct{ why, reason string }{
 	{"depends on other fields of indexed Jobs", `spec\.(maxFailedIndexes|completions|parallelism|backoffLimitPerIndex): `},
 }
 
-// renamed matches paths that differ from the API server's without harm to users.
+// renamed matches the paths of errors that the API server reports at a slightly different path. This does not harm
+// users.
 var renamed = regexp.MustCompile(`nodePublishSecretRef\.name$|serviceAccountToken\.path$|^spec\.template$|^spec\.selector$|resources\[storage\]$`)
 
-// count counts the results for the objects of a test.
+// count has the number of objects that were compared, by result.
 type count struct{ asked, accepted, refused, limited int }
 
 // compare checks that this package and the API server agree on an object.
@@ -63,7 +64,7 @@ func (n *count) compare(t *testing.T, name string, obj, stored runtime.Object, e
 	}
 }
 
-// isLimit reports whether all reasons of the API server are among the limits.
+// isLimit reports whether each reason of the API server's rejection is one of the limits.
 func isLimit(refusal error) bool {
 	for _, reason := range refusals(refusal) {
 		known := false

@@ -2,11 +2,12 @@
 
 // Package k8svalidation sets the defaults of built-in objects and validates them, as kube-apiserver does between
 // webhooks and before it stores an object. The API server's own code is in k8s.io/kubernetes, which other modules
-// cannot import. This package has the rules that webhook authors meet. It knows the v1 types of Pod, Deployment,
-// ReplicaSet, StatefulSet, DaemonSet, Job, CronJob, ReplicationController, PodTemplate, ConfigMap, Secret, Service,
-// Namespace, ServiceAccount, PersistentVolumeClaim, Ingress and PodDisruptionBudget, and HorizontalPodAutoscaler in v2.
+// cannot import. This package reimplements the rules that webhook authors are likely to meet. It knows the v1 types of
+// Pod, Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, CronJob, ReplicationController, PodTemplate, ConfigMap,
+// Secret, Service, Namespace, ServiceAccount, PersistentVolumeClaim, Ingress and PodDisruptionBudget, and
+// HorizontalPodAutoscaler in v2.
 //
-// A test compares the package with a real API server: an object that is rejected here is rejected there.
+// A test compares the package with a real API server, which must reject every object that this package rejects.
 package k8svalidation
 
 import (

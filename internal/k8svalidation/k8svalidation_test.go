@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// objects returns the objects of full as Go values.
+// objects returns the result of full as Go values.
 func objects(t testing.TB) []runtime.Object {
 	t.Helper()
 	var list []runtime.Object

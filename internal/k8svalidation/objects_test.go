@@ -21,8 +21,8 @@ import (
 // A tree is an object as decoded JSON.
 type tree = map[string]any
 
-// full returns an object of each kind with nearly every field that the package validates, in file
-// order.
+// full returns an object of each kind with nearly every field that the package validates: the Pod, and then the kinds
+// in the order of testdata/kinds.yaml.
 func full(t testing.TB) []tree {
 	t.Helper()
 	pod := trees(t, "testdata/pod.yaml")[0]
@@ -207,8 +207,8 @@ func generated(seed uint64, from []tree) (tree, []string) {
 	return object, log
 }
 
-// isRight reports whether an object is still valid. If it is not, generated restores the removed
-// field. isRight uses the code under test, which at worst makes the objects less varied.
+// isRight reports whether an object is still valid. If it is not, generated restores the removed field. isRight uses
+// the code under test, which at worst makes the objects less varied.
 func isRight(object tree) bool {
 	obj, err := typed(object)
 	return err == nil && len(Validate(obj)) == 0

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ClusterScoped reports whether a resource of Kubernetes itself is cluster-scoped.
+// ClusterScoped reports whether r is a built-in resource that is cluster-scoped.
 func ClusterScoped(r schema.GroupResource) bool { return clusterScoped[r] }
 
 var clusterScoped = func() map[schema.GroupResource]bool {

@@ -25,8 +25,8 @@ import (
 	"github.com/admitkit/admitkit/internal/apiserver/need"
 )
 
-// A server is a real API server without the plugins that would change objects, or reject them for reasons other than
-// validation.
+// A server is a real API server. It runs without the admission plugins that change objects, or that reject them for
+// reasons other than validation.
 type server struct {
 	client client.Client
 }
@@ -72,8 +72,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// create creates obj as a dry run and returns the result. It returns nil if the name already
-// exists.
+// create sends a dry-run request to create obj, and returns the object or the rejection in the response. It returns nil
+// if the name already exists.
 func (s server) create(t *testing.T, obj runtime.Object) (runtime.Object, error) {
 	t.Helper()
 	stored := obj.DeepCopyObject().(client.Object)
@@ -132,7 +132,7 @@ func keepGenerated(obj, old runtime.Object) {
 	}
 }
 
-// isRefusal reports whether err rejects the object, as opposed to a failed request.
+// isRefusal reports whether err is the API server's rejection of the object. Other errors mean that the request failed.
 func isRefusal(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsInternalError(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsConflict(err)
 }
@@ -152,7 +152,8 @@ func refusals(err error) []string {
 
 func reasons(err error) string { return strings.Join(refusals(err), "\n\t") }
 
-// defaulted removes the fields that the API server sets only before storage and Default does not set.
+// defaulted returns obj as a tree, without the fields that the API server sets only before storage. Default does not
+// set these fields.
 func defaulted(t *testing.T, obj runtime.Object) tree {
 	t.Helper()
 	data, err := json.Marshal(obj)
@@ -234,7 +235,7 @@ func (s server) namespace(t *testing.T) string {
 	return namespace.Name
 }
 
-// storedObjects creates the full objects, and some for which updates have special rules.
+// storedObjects creates the objects of full, and variants of some of them for which updates have special rules.
 func (s server) storedObjects(t *testing.T) []runtime.Object {
 	t.Helper()
 	namespace := s.namespace(t)

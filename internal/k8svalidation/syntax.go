@@ -25,8 +25,8 @@ func badSubdomain(s string) []string {
 	return validation.IsDNS1123Subdomain(s)
 }
 
-// plainDNS reports whether s consists of letters and digits with single hyphens or dots between
-// them.
+// plainDNS reports whether s consists of lower-case letters and digits with single hyphens between them, and is no
+// longer than most. With dots, single dots may be between them too.
 func plainDNS(s string, most int, dots bool) bool {
 	if s == "" || len(s) > most {
 		return false
@@ -81,7 +81,8 @@ func isAlphanumeric(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
-// badEnvName returns errors for names that API servers since v1.32 reject.
+// badEnvName returns the errors in the name of an environment variable, by the relaxed rule that API servers have had
+// since v1.32.
 func badEnvName(s string) []string {
 	for i := range len(s) {
 		if c := s[i]; !isAlphanumeric(c) && c != '_' {

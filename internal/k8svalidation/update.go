@@ -132,8 +132,8 @@ func checkJobUpdate(c *checker, spec, old *batchv1.JobSpec) {
 	c.immutable(specPath, "template", &spec.Template, was)
 }
 
-// suspended returns the old template with the changes that a suspended Job allows. Some clusters
-// allow fewer changes.
+// suspended returns the old template with those changes of t that a suspended Job allows. Some clusters allow fewer
+// changes.
 func suspended(t, old *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 	was := old.DeepCopy()
 	was.Labels, was.Annotations = t.Labels, t.Annotations
@@ -200,8 +200,8 @@ func checkServiceUpdate(c *checker, spec, old *corev1.ServiceSpec) {
 	}
 }
 
-// checkClaimUpdate checks a claim, except sizes and classes: their rules depend on whether the claim is
-// bound.
+// checkClaimUpdate checks a PersistentVolumeClaim. It does not check sizes and classes, because their rules depend on
+// whether the claim is bound.
 func checkClaimUpdate(c *checker, spec, old *corev1.PersistentVolumeClaimSpec) {
 	was := old.DeepCopy()
 	was.Resources.Requests = spec.Resources.Requests

@@ -152,7 +152,7 @@ func (c *checker) protocol(at *field.Path, protocol corev1.Protocol) {
 	enum(c, at, "protocol", protocol, corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)
 }
 
-// hostPorts adds the host ports of the container to those that are taken.
+// hostPorts adds the host ports of the container to taken, and an error for each port that taken already has.
 func (p *containerCheck) hostPorts(taken *seen[string]) {
 	for i := range p.container.Ports {
 		port := &p.container.Ports[i]

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// environment checks variables. A name may repeat, and then the last value counts.
+// environment checks the environment variables of a container. A name may repeat, and then the last value counts.
 func (p *containerCheck) environment() {
 	at, c := p.path, p.container
 	for i := range c.Env {

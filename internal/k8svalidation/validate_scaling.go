@@ -145,7 +145,8 @@ func checkMetricSource(c *checker, at *field.Path, m *autoscalingv2.MetricSpec) 
 	}
 }
 
-// wrong returns the name of the value that a target lacks or must not have, or "".
+// wrong returns missing if lacks is set, surplus if both is set, and "" otherwise. The result names the value that a
+// metric target lacks, or has in addition to the allowed one.
 func wrong(lacks bool, missing string, both bool, surplus string) string {
 	switch {
 	case lacks:
@@ -156,8 +157,8 @@ func wrong(lacks bool, missing string, both bool, surplus string) string {
 	return ""
 }
 
-// checkMetricTarget checks the target of a metric. wrong names the value that does not fit the metric's
-// source, if any.
+// checkMetricTarget checks the target of a metric. If wrong is not empty, it names a value of the target that does not
+// fit the metric's source.
 func checkMetricTarget(c *checker, at *field.Path, t *autoscalingv2.MetricTarget, wrong string) {
 	at = at.Child("target")
 	switch t.Type {

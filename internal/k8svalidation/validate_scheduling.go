@@ -139,7 +139,8 @@ func (p *podCheck) nodeValues(at *field.Path, term *corev1.NodeSelectorTerm) {
 	}
 }
 
-// nodeTerm checks a term. It does not check the syntax of values, because those of a preference may be arbitrary.
+// nodeTerm checks a node selector term. It does not check the syntax of values, because a preferred term may have any
+// values.
 func (p *podCheck) nodeTerm(at *field.Path, term *corev1.NodeSelectorTerm) {
 	for i, r := range term.MatchExpressions {
 		at := at.Child("matchExpressions").Index(i)

@@ -105,7 +105,7 @@ func sourceNames(source *corev1.VolumeSource) []string {
 	return names
 }
 
-// present requires a text that is not empty.
+// present adds an error if text, the value of a field at parent.child, is empty.
 func (c *checker) present(at *field.Path, parent, child, text string) {
 	if text == "" {
 		c.required(at.Child(parent, child), "")
@@ -154,7 +154,8 @@ func (p *volumeCheck) hostPath(at *field.Path, h *corev1.HostPathVolumeSource) {
 		corev1.HostPathFileOrCreate, corev1.HostPathFile, corev1.HostPathSocket, corev1.HostPathCharDev, corev1.HostPathBlockDev)
 }
 
-// claimRef checks the name of a claim. It rejects a claim that belongs to an ephemeral volume of the same Pod.
+// claimRef checks the name of a PersistentVolumeClaim. It rejects a claim that belongs to an ephemeral volume of the
+// same Pod.
 func (p *volumeCheck) claimRef(at *field.Path, name string) {
 	p.present(at, "persistentVolumeClaim", "claimName", name)
 	if p.podName == "" {

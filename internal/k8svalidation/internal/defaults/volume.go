@@ -13,8 +13,8 @@ const (
 	defaultTokenSeconds = int64(60 * 60)
 )
 
-// VolumeSources counts the volume types that are set. A valid volume has one. It also counts types that
-// a newer library adds.
+// VolumeSources counts the volume types that are set. A valid volume has one. It also counts types that a newer version
+// of k8s.io/api adds.
 func VolumeSources(source *corev1.VolumeSource) int {
 	n := 0
 	v := reflect.ValueOf(source).Elem()
