@@ -66,7 +66,7 @@ func (p *process) waitReady(ctx context.Context, client *http.Client, url string
 	defer retry.Stop()
 	for {
 		if succeeds(ctx, client, url) {
-			return p.crash() // after a crash, another process on the port answered
+			return p.crash() // p has crashed, and another process on its port answered
 		}
 		select {
 		case <-ctx.Done():

@@ -27,8 +27,9 @@ func CheckToken(token string) error {
 	return checkLength(len(token))
 }
 
-// CheckAcceptedToken returns an error unless a webhook server may accept the token. An API server may have
-// shorter tokens for other webhooks.
+// CheckAcceptedToken returns an error unless the token passes CheckToken and has at least MinTokenBytes. It is for a
+// token that a webhook server accepts. CheckToken is enough for the tokens in the configuration of an API server, which
+// may belong to other webhooks.
 func CheckAcceptedToken(token string) error {
 	if err := CheckToken(token); err != nil {
 		return err

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package genblock replaces the generated block of a YAML file. The text around the block belongs to the user and stays.
+// Package genblock replaces the generated block of a YAML file, which is between two marker comments. The text around
+// the block belongs to the user and stays.
 package genblock
 
 import (
@@ -15,7 +16,7 @@ const (
 	end   = "# END GENERATED\n"
 )
 
-// New returns a file with only the block.
+// New returns a file that consists of a block with the text.
 func New(text []byte) []byte { return fmt.Appendf(nil, "%s%s%s", begin, text, end) }
 
 // Find returns the text of the block. ok is false if the file does not have exactly one block.
@@ -24,8 +25,8 @@ func Find(file []byte) (text []byte, ok bool) {
 	return text, err == nil
 }
 
-// Replace returns the file with another text in its block. An empty file gets a block. It fails if a file with text does
-// not have exactly one block.
+// Replace returns the file with text as the new text of its block. If the file is empty or has only white space, it
+// returns New(text). It fails if any other file does not have exactly one block.
 func Replace(file, text []byte) ([]byte, error) {
 	if len(bytes.TrimSpace(file)) == 0 {
 		return New(text), nil

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The text around the block stays as it is.
+// TestReplaceKeepsTheTextAround checks that Replace does not change the text around the block.
 func TestReplaceKeepsTheTextAround(t *testing.T) {
 	block := string(New([]byte("a: 1\n")))
 	now := string(New([]byte("a: 2\n")))
@@ -28,7 +28,7 @@ func TestReplaceKeepsTheTextAround(t *testing.T) {
 	}
 }
 
-// A file whose block is not clear is not changed.
+// TestUnclearBlocks checks that Replace and Find fail for files that do not have exactly one complete block.
 func TestUnclearBlocks(t *testing.T) {
 	for _, file := range []string{"a: 1\n", begin, end, end + begin, begin + "a: 1\n", "x" + begin + end, begin + end + begin + end} {
 		if got, err := Replace([]byte(file), nil); err == nil || !strings.Contains(err.Error(), begin) {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// These are the elements that all readers of JUnit XML support. Their text may hold any characters: Write removes
-// those that XML cannot represent.
+// These are the elements that all readers of JUnit XML support. Their text may have any characters, because Write
+// removes those that XML cannot represent.
 type (
 	// Suites is the root element.
 	Suites struct {

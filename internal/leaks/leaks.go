@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leaks fails the tests of a package that leave goroutines behind.
+// Package leaks makes the tests of a package fail if goroutines are still running after the last test.
 package leaks
 
 import (
@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// Main runs the tests of a package and exits. Call it in TestMain.
+// Main runs the tests of a package and exits the process. The exit code is 1 if a test fails, or if goroutines are
+// still running 10 seconds after the last test. Call Main in TestMain.
 func Main(m *testing.M) {
 	before := runtime.NumGoroutine()
 	code := m.Run()

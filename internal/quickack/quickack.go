@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// Dial is for http.Transport.DialContext. Its connections acknowledge received data at once, if the
-// system supports that.
+// Dial is a function for the field DialContext of an http.Transport. Its connections acknowledge received data at once,
+// if the system supports that.
 func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	c, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	if err != nil {

@@ -41,14 +41,14 @@ type Options[T any] struct {
 	// Pause is the time between two reads of changed files, so that a half-written file is not
 	// used. Zero means [DefaultPause].
 	Pause time.Duration
-	// Report, if set, is called with nil when there is a new value or the old one is valid again.
-	// It is called with an error when the files become invalid or the reason changes, and not after
-	// every read. It must not call Load.
+	// Report, if set, is called with nil when there is a new value, or when the files have the last value again. It is
+	// called with an error when the files become invalid, or when the error changes. It is not called after every read.
+	// It must not call Load.
 	Report func(error)
 }
 
-// Files is a value read from files. It keeps the last valid value until the files hold a new valid
-// one. It is safe for concurrent use.
+// Files holds a value that is read from files. It keeps the last valid value until the files have a new valid one. It
+// is safe for concurrent use.
 type Files[T any] struct {
 	opts     Options[T]
 	readFile func(path string, most int64) ([]byte, error)
@@ -95,8 +95,8 @@ func (f *Files[T]) Err() error {
 	return nil
 }
 
-// Run reads the files once in every interval until ctx is done. Zero means [DefaultInterval].
-// Negative means never.
+// Run reads the files once in every interval until ctx is done. An interval of zero means [DefaultInterval]. With a
+// negative interval, Run only waits until ctx is done.
 func (f *Files[T]) Run(ctx context.Context, interval time.Duration) {
 	if interval < 0 {
 		<-ctx.Done()
@@ -140,7 +140,7 @@ func (f *Files[T]) load(ctx context.Context, pause time.Duration) error {
 	return err
 }
 
-// take parses contents that are new.
+// take parses the contents and stores the new value. It does not parse contents again whose digest has not changed.
 func (f *Files[T]) take(contents [][]byte, digest [sha256.Size]byte) error {
 	good := f.good.Load()
 	if good != nil && digest == good.digest {
@@ -183,9 +183,9 @@ func (f *Files[T]) setResult(err error, changed bool) {
 	}
 }
 
-// settled reads until two reads in a row agree. Otherwise it might combine files from before and
-// after a swap, or use a half-written file. If the files never settle, it fails, or returns the
-// last read if the pause is zero.
+// settled reads until two reads in a row agree. Otherwise it might combine files from before and after a swap, or use a
+// half-written file. If the files never settle, it fails. If the pause is zero, it returns the contents of the last
+// read instead.
 func (f *Files[T]) settled(ctx context.Context, pause time.Duration) ([][]byte, [sha256.Size]byte, error) {
 	contents, digest, err := f.read()
 	for range 3 {

@@ -168,8 +168,8 @@ func TestStartsWithoutFiles(t *testing.T) {
 	f.want(t, "now+two", 1, "")
 }
 
-// The kubelet updates a mounted Secret like this: the files are links into a folder that is itself
-// a link, and that link is replaced.
+// TestSymlinkSwaps updates a file as the kubelet updates a mounted Secret: the file is a link into a folder that is
+// itself a link, and the link to the folder is replaced. Load must read the new content each time.
 func TestSymlinkSwaps(t *testing.T) {
 	dir := t.TempDir()
 	volume := func(name, content string) {
@@ -231,7 +231,8 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// Readers see complete values only, and generations only grow.
+// TestReadersWhileFilesChange checks that concurrent readers see only complete values, and that the generation never
+// decreases.
 func TestReadersWhileFilesChange(t *testing.T) {
 	f := newFixture(t)
 	if err := f.Load(); err != nil {
@@ -265,7 +266,8 @@ func TestReadersWhileFilesChange(t *testing.T) {
 	readers.Wait()
 }
 
-// If the files change between two reads, the reader must not combine an old file with a new one.
+// TestSwapBetweenTwoFiles changes both files while the program reads them, so that it reads a new file and then an old
+// one. The two must not be combined.
 func TestSwapBetweenTwoFiles(t *testing.T) {
 	f := newFixture(t)
 	if err := f.Load(); err != nil {

@@ -27,7 +27,8 @@ func slowly(t *testing.T, path string, pause time.Duration, pieces ...string) {
 	}
 }
 
-// A half-written file looks like any other file. It must not be loaded, no matter when the file is read.
+// TestHalfWrittenFileIsNotLoaded reads a file at different times while it is written slowly. A half-written file looks
+// like any other file, but must never be loaded.
 func TestHalfWrittenFileIsNotLoaded(t *testing.T) {
 	const step = DefaultPause / 5
 	for delay := time.Duration(1); delay < 5*step; delay += step / 2 {
@@ -51,7 +52,7 @@ func TestHalfWrittenFileIsNotLoaded(t *testing.T) {
 	}
 }
 
-// A program waits for its first Load, so Load must not pause.
+// TestFirstLoadTakesNoPause checks that Load does not pause, because a program waits for its first Load.
 func TestFirstLoadTakesNoPause(t *testing.T) {
 	for _, why := range []string{"good", "bad", "missing"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -98,7 +99,8 @@ func TestFileThatKeepsChangingIsNotReloaded(t *testing.T) {
 	})
 }
 
-// Run ends at once when it is stopped, even during a pause between two reads.
+// TestRunStopsDuringAPause checks that Run returns at once when its context is canceled, even during a pause between
+// two reads.
 func TestRunStopsDuringAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)

@@ -20,7 +20,8 @@ type Request struct {
 	Namespaced bool
 }
 
-// Matches reports whether the rule covers the request. Equivalent versions are not considered.
+// Matches reports whether the rule covers the request. It does not consider equivalent versions of the resource
+// (matchPolicy: Equivalent).
 func Matches(rule admissionregistrationv1.RuleWithOperations, r Request) bool {
 	return MatchesScope(rule.Scope, r.Namespaced) && MatchesAnyScope(rule, r)
 }

@@ -26,7 +26,7 @@ type Field struct {
 	isZero func(reflect.Value) bool
 }
 
-// Of returns this field of v, a value of the struct type.
+// Of returns the field in v, a value of the struct type that the field belongs to.
 func (f *Field) Of(v reflect.Value) reflect.Value {
 	if len(f.Index) == 1 {
 		return v.Field(f.Index[0])
@@ -111,8 +111,8 @@ func zeroTest(t reflect.Type) func(reflect.Value) bool {
 // Find returns the index in Fields of the named member, or -1.
 func (s *Shape) Find(name []byte) int { return s.names.Find(name) }
 
-// Next moves to the next member that has a field and returns its index in Fields. next is the last index plus
-// one, see [jsonraw.Names.Next].
+// Next moves c to the next member that has a field and returns the field's index in Fields. next is the previous result
+// plus one, see [jsonraw.Names.Next].
 func (s *Shape) Next(c *jsonraw.Cursor, next int) (place int, more bool, err error) {
 	return s.names.Next(c, next)
 }

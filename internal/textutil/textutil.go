@@ -44,7 +44,7 @@ func FirstLine(text string) string {
 	return line
 }
 
-// ShellQuote returns a word as a POSIX shell reads it: in single quotes unless all its characters are plain.
+// ShellQuote returns word quoted for a POSIX shell. It adds single quotes unless all characters of the word are plain.
 func ShellQuote(word string) string {
 	if word != "" && !strings.ContainsFunc(word, func(c rune) bool { return !strings.ContainsRune(plainInShell, c) }) {
 		return word
@@ -55,9 +55,8 @@ func ShellQuote(word string) string {
 const plainInShell = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,@%+"
 
 // Wrap breaks text into lines of at most width characters, each ended by a newline. The first line starts with lead,
-// and the others are indented as far as lead is wide. Lead may have colours. A word that is too long for a line gets
-// one of its own.
-// Wrap writes lead even if text is empty.
+// and the others are indented as far as lead is wide. Lead may have colours. A word that is too long for a line gets a
+// line of its own. If text is empty, the result is lead and a newline.
 func Wrap(lead, text string, width int) string {
 	indent := utf8.RuneCountInString(colours.ReplaceAllString(lead, ""))
 	var out strings.Builder
