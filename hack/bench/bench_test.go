@@ -82,7 +82,8 @@ func TestReviewsHaveTheirSizes(t *testing.T) {
 	}
 }
 
-// TestPageHasAPlaceForEveryTable runs a minimal measurement and updates a copy of the page.
+// TestPageHasAPlaceForEveryTable runs a minimal measurement and updates the tables in a copy of
+// docs/benchmarks/README.md. The copy must have the new tables, and as many end marks as the page.
 func TestPageHasAPlaceForEveryTable(t *testing.T) {
 	o := &options{rows: list{"validate"}, sizes: list{"2KB"}, rounds: 1, slice: 100 * time.Microsecond}
 	r := newReport()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench compares admitkit with other libraries: the cost of an admission and the quality of patches.
-// It fails if a candidate returns a wrong response, but never because of a measured number.
+// Command bench compares admitkit with other libraries: the cost of an admission and the quality of patches. It fails
+// if a library returns a wrong response, but never because of a measured number.
 package main
 
 import (

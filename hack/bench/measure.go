@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/hack/bench/wire"
 )
 
-// A Figure is the cost of one call of a subject, as the median of all rounds.
+// A Figure is the cost of one call of a [subject.Subject]. Each value is the median of all rounds.
 type Figure struct {
 	Row, Size, Candidate, Shape string
 	BodyBytes                   int

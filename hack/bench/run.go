@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/hack/bench/wire"
 )
 
-// rowsOf returns the requested rows of a size.
+// rowsOf returns the requested rows of a size, with the subjects for which keep returns true.
 func (o *options) rowsOf(size document.Size, keep func(*subject.Subject) bool) []*subject.Row {
 	if !o.sizes.has(size.Name) {
 		return nil

@@ -44,7 +44,8 @@ func (r *Report) over(connections int) []wire.Figure {
 	return slices.DeleteFunc(slices.Clone(r.Wire), func(f wire.Figure) bool { return f.Connections != connections })
 }
 
-// costs returns the cost of a million admissions: one microsecond each is one second.
+// costs returns the table with the CPU seconds for a million admissions. This number equals the microseconds for one
+// admission.
 func costs(figures []wire.Figure) *table {
 	t := &table{
 		title: fmt.Sprintf("CPU seconds of the server for a million admissions, TLS included (%s)", plural(figures[0].Connections, "connection")),

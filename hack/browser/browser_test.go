@@ -274,7 +274,7 @@ func TestPageFitsOnAPhone(t *testing.T) {
 	}
 }
 
-// No table of a report needs a horizontal scroll bar, neither on a phone nor on a desktop.
+// TestTablesAreNotCutOff checks that no table of a report needs a horizontal scroll bar, on a phone or on a desktop.
 func TestTablesAreNotCutOff(t *testing.T) {
 	file := write(t, broken(t))
 	for _, width := range []int64{390, 1280} {

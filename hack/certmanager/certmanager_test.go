@@ -14,7 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// With the manifests alone, no call fails when a certificate is renewed.
+// TestRenewalFailsNoCall renews the certificate of a webhook that runs with the manifests of the example. No call may
+// fail.
 func TestRenewalFailsNoCall(t *testing.T) {
 	s := newService(t)
 	s.forwardTo(s.program(t))
@@ -45,8 +46,10 @@ func renew(t *testing.T, certificate string) {
 	}
 }
 
-// Without a separate CA, calls fail during a renewal if cainjector replaces the caBundle, as it did before version
-// 1.19. The guide gives this as the reason for the CA. The test also shows that the tests of this package can fail.
+// TestRenewalWithoutCAFailsCalls renews a self-signed certificate, which no separate CA has signed. Calls must fail if
+// cainjector replaces the caBundle, as it did before version 1.19, but not if it merges the old and new CAs. The guide
+// gives this as the reason for a separate CA. The test also shows that the tests of this package can detect failed
+// calls.
 func TestRenewalWithoutCAFailsCalls(t *testing.T) {
 	for merging, fails := range map[string]bool{"CAInjectorMerging=true": false, "CAInjectorMerging=false": true} {
 		t.Run(merging, func(t *testing.T) {
@@ -79,7 +82,7 @@ func setFeature(t *testing.T, setting string) {
 	})
 }
 
-// The commands of the guide replace the CA without a failed call.
+// TestReplacingTheCAFailsNoCall replaces the CA with the commands of the guide. No call may fail.
 func TestReplacingTheCAFailsNoCall(t *testing.T) {
 	s := newService(t)
 	s.forwardTo(s.program(t))

@@ -15,8 +15,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// No call fails during the guide's move from cert-manager to self-managed certificates, although cainjector still
-// runs.
+// TestMoveFromCertManagerFailsNoCall moves a webhook from cert-manager to self-managed certificates with the steps of
+// the guide, while cainjector still runs. No call may fail.
 func TestMoveFromCertManagerFailsNoCall(t *testing.T) {
 	s := newService(t)
 	s.forwardTo(s.program(t))
@@ -30,8 +30,8 @@ func TestMoveFromCertManagerFailsNoCall(t *testing.T) {
 	w.failedNone(t)
 }
 
-// No call fails during the move from self-managed certificates to cert-manager, if cainjector merges its CA into the
-// caBundle.
+// TestMoveToCertManagerFailsNoCall moves a webhook from self-managed certificates to cert-manager, with a cainjector
+// that merges its CA into the caBundle. No call may fail.
 func TestMoveToCertManagerFailsNoCall(t *testing.T) {
 	s := newService(t)
 	kubectl(t, "annotate", "validatingwebhookconfiguration/"+name, "cert-manager.io/inject-ca-from-")

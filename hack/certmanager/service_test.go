@@ -69,7 +69,7 @@ func change(t *testing.T, field string, value any) {
 	}
 }
 
-// forwardTo makes new connections to the Service lead to an address.
+// forwardTo sets the address to which the Service forwards new connections.
 func (s *service) forwardTo(addr string) { s.target.Store(&addr) }
 
 // relay forwards connections until the listener is closed.

@@ -51,7 +51,7 @@ func configuration(t *testing.T) *admissionregistrationv1.ValidatingWebhookConfi
 	return c
 }
 
-// trusted returns the CAs that the API server trusts.
+// trusted returns the CAs that the API server trusts for the webhook: those in the caBundle.
 func trusted(ctx context.Context) (*x509.CertPool, error) {
 	c, err := env.clients.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -64,7 +64,7 @@ func trusted(ctx context.Context) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// handshake opens a new connection to the Service as an API server does, and returns its certificate.
+// handshake connects to the Service as an API server does, and returns the certificate that the Service presents.
 func (s *service) handshake(ctx context.Context, c *tls.Config) (*x509.Certificate, error) {
 	c.ServerName = name + "." + name + ".svc"
 	conn, err := (&tls.Dialer{Config: c}).DialContext(ctx, "tcp", fmt.Sprintf("localhost:%d", s.port))
@@ -75,7 +75,7 @@ func (s *service) handshake(ctx context.Context, c *tls.Config) (*x509.Certifica
 	return leaf, conn.Close()
 }
 
-// served returns the current certificate of the Service, without verifying it.
+// served returns the certificate that the Service presents now, without verifying it.
 func (s *service) served(t *testing.T) *x509.Certificate {
 	t.Helper()
 	leaf, err := s.handshake(t.Context(), &tls.Config{InsecureSkipVerify: true})

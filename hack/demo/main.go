@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Demo runs the hooks of both examples with a real kube-apiserver and shows with kubectl what they do. It exits
-// with 0 only if every story has the expected result. Run it at the root of the repository, because its
-// manifests are in hack/demo.
+// Demo runs the hooks of both examples with a real kube-apiserver and shows with kubectl what they do. Each story is a
+// few kubectl commands. The demo exits with 0 only if every story has the expected result. Run it at the root of the
+// repository, because its manifests are in hack/demo.
 package main
 
 import (

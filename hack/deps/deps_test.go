@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deps checks the imports of the packages of this module: imports go downward only, and only packages
-// at the edge have heavy dependencies.
+// Package deps checks the imports of the packages of this module. A package may import only packages of lower layers.
+// Light packages must not import heavy dependencies, such as controller-runtime.
 package deps
 
 import (
@@ -71,8 +71,7 @@ var heavy = []struct {
 	},
 }
 
-// edges are packages with heavy dependencies, for users only. No package of this module may import
-// them.
+// edges are packages with heavy dependencies that only users import. No package of this module may import them.
 var edges = []string{module + "/pkg/webhook/adapt"}
 
 func TestImportsFlowDownward(t *testing.T) {

@@ -27,8 +27,8 @@ var runBlock = regexp.MustCompile("(?m)^<!-- run -->\n```console\n((?:.*\n)*?)``
 
 const tutorial = "getting-started.md"
 
-// TestTranscriptsOfTheGuides runs the kubectl commands of the guides, except the tutorial, with the hooks of
-// package policy.
+// TestTranscriptsOfTheGuides runs the kubectl commands of the guides, except the tutorial, with the hooks of package
+// policy. Their output must be the output on the page.
 func TestTranscriptsOfTheGuides(t *testing.T) {
 	need.APIServer(t)
 	all := pages(t)
@@ -79,8 +79,8 @@ func TestTranscriptsOfTheGuides(t *testing.T) {
 	}
 }
 
-// TestTutorialWorks follows the tutorial: it writes the files, runs the tests, starts admitkit dev and runs the
-// kubectl commands.
+// TestTutorialWorks follows the tutorial: it writes the files, runs the tests, starts admitkit dev and runs the kubectl
+// commands. Their output must be the output on the page.
 func TestTutorialWorks(t *testing.T) {
 	need.APIServer(t)
 	text := pages(t)[filepath.Join(root, "docs", tutorial)]

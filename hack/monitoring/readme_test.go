@@ -66,7 +66,7 @@ func TestQueriesOfThePageHaveResults(t *testing.T) {
 	}
 }
 
-// queriesOf returns the queries in a page.
+// queriesOf returns the PromQL queries in the code blocks of a page.
 func queriesOf(t *testing.T, page string) []string {
 	t.Helper()
 	text, err := os.ReadFile(page)

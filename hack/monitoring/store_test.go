@@ -91,7 +91,7 @@ func (s *store) query(t testing.TB, expr string, at time.Time) promql.Vector {
 	return slices.Clone(vector) // Close reuses the memory of the vector
 }
 
-// A point is a chunks.Sample.
+// A point is one sample of a series. It implements chunks.Sample.
 type point struct {
 	t int64
 	v float64

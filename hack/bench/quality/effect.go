@@ -98,7 +98,7 @@ func differing(a, b map[place]string) []place {
 	return places
 }
 
-// spurious counts the operations that touch a place which the edit does not change, or that change nothing.
+// spurious counts the operations that change nothing, and those that touch a place that the edit does not change.
 func spurious(before, wanted any, ops []operation) int {
 	tree := named(before)
 	changed := map[place]bool{}

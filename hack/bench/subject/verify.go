@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// Call sends a subject its review, like the benchmarks of an http.Handler.
+// Call sends the review in Body to the handler, without a network, and returns the recorded response.
 func (s *Subject) Call() *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, "/bench?timeout=10s", bytes.NewReader(s.Body))
 	r.Header.Set("Content-Type", "application/json")
@@ -48,7 +48,8 @@ func (r *Row) Verify() error {
 	return nil
 }
 
-// outcome returns the patched object.
+// outcome calls the subject and returns the object after the patch of the response. It fails unless the response admits
+// the object.
 func (s *Subject) outcome() ([]byte, error) {
 	w := s.Call()
 	var review admissionv1.AdmissionReview

@@ -72,7 +72,7 @@ func (t *target) stop() error {
 	return errors.Join(t.input.Close(), t.process.Wait())
 }
 
-// cpu returns the CPU time that the server process has used.
+// cpu returns the CPU time that the server process has used so far. With collect, the server collects garbage first.
 func (t *target) cpu(collect bool) (time.Duration, error) {
 	query := ""
 	if collect {

@@ -32,8 +32,8 @@ type greeting struct {
 	Certificate []byte // certificate of the server, which the client trusts
 }
 
-// Serve runs the server process. It prints its address, serves every subject, and returns when in
-// ends.
+// Serve runs the server process. It prints its address to out, serves every subject, and returns when it reads the end
+// of in.
 func Serve(in io.Reader, out io.Writer) error {
 	certificate, err := selfSigned()
 	if err != nil {
@@ -76,8 +76,8 @@ func path(row *subject.Row, s *subject.Subject) string {
 	return "/" + row.Name + "/" + strings.ReplaceAll(s.Name(), " ", "/")
 }
 
-// usage collects garbage, so that the next subject does not pay for the previous one. It responds with the CPU
-// time of this process in nanoseconds.
+// usage responds with the CPU time of this process in nanoseconds. If the query has collect, it collects garbage first,
+// so that the next subject does not pay for the previous one.
 func usage(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Has("collect") {
 		runtime.GC()

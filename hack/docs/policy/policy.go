@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policy has the hooks for the console transcripts in the guides. The name of the ConfigMap
-// selects what they do. In some namespaces they also handle Pods.
+// Package policy has the hooks for the console transcripts in the guides. They decide about ConfigMaps by the name of
+// the ConfigMap. In some namespaces they also handle Pods.
 package policy
 
 import (
