@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// errPortTaken is wrapped in the error of a process that ended because another process uses its port.
+// errPortTaken is the cause if a process has ended because another process uses its port.
 var errPortTaken = errors.New("the port is in use")
 
 // A process is an etcd or a kube-apiserver.

@@ -80,7 +80,7 @@ func appendCompact(out, raw []byte) ([]byte, error) {
 }
 
 // marshal appends encoding/json's encoding of v. If v is addressable, encoding/json also calls methods with a pointer
-// receiver. If it fails, it returns dst unchanged.
+// receiver. If the encoding fails, marshal returns dst unchanged.
 func marshal(dst []byte, v reflect.Value) ([]byte, error) {
 	switch {
 	case v.CanAddr():

@@ -53,7 +53,7 @@ func (e *encoder) looseList(out []byte, list []any) ([]byte, error) {
 	return end(out, ']'), nil
 }
 
-// text and quantity encode the values of maps of strings and of quantities.
+// text and quantity encode one value of a map: a string or a quantity.
 func (*encoder) text(out []byte, s string) ([]byte, error) { return appendText(out, s), nil }
 
 func (*encoder) quantity(out []byte, q resource.Quantity) ([]byte, error) {

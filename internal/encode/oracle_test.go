@@ -41,8 +41,8 @@ func oracle(v reflect.Value) ([]byte, error) {
 
 const before = `{"before":1}`
 
-// compare returns how Append differs from encoding/json, or nil. It also appends the value to a buffer that is not
-// empty, which must give the same encoding.
+// compare returns an error if Append and encoding/json encode v differently. It also appends the value to a buffer that
+// is not empty, which must give the same encoding.
 func compare(v reflect.Value) error {
 	want, wantErr := oracle(v)
 	for range 2 {

@@ -10,8 +10,9 @@ import (
 	shapes "github.com/admitkit/admitkit/internal/shape"
 )
 
-// Diff compares raw with after, by the rules in the documentation of patch.Diff. It converts the operations to the
-// caller's type. convert must not keep the slice that it gets. Every error about raw is an [*Error].
+// Diff compares raw, a JSON document, with the Go value after, by the rules in the documentation of patch.Diff. It
+// returns the operations as converted by convert, which must not keep the slice that it gets. Every error about raw is
+// an [*Error].
 func Diff[P any](raw []byte, after any, convert func([]Operation) P) (p P, err error) {
 	o := originals.Get().(*Original)
 	o.raw, o.shape = raw, nil

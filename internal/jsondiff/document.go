@@ -287,7 +287,7 @@ func withRoom[T any](list []T) []T {
 	return list
 }
 
-// reserve counts the members or elements of the next value and allocates exactly that many.
+// reserve counts the members or elements of the next value and allocates memory for exactly that many.
 func (p *parser) reserve() {
 	c, n := p.c, 0
 	switch c.Kind() {

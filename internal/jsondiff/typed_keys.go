@@ -72,7 +72,7 @@ func (k listKey) written(v reflect.Value) string {
 	}
 }
 
-// missing returns the key of an element whose document lacks the member: the key of the zero value.
+// missing returns the key of an element of the document that has no member for the key: the key of the zero value.
 func (k listKey) missing() string {
 	if k.field == nil {
 		return ""

@@ -10,8 +10,8 @@ import (
 	shapes "github.com/admitkit/admitkit/internal/shape"
 )
 
-// isZeroText reports whether a document's value decodes to a Go value that omitempty omits, and whether the text
-// alone decides that.
+// isZeroText reports whether raw, a value in the document, decodes to a Go value that omitempty omits. certain is false
+// if the text alone does not decide this.
 func isZeroText(raw []byte, kind shapes.Kind) (zero, certain bool) {
 	switch {
 	case kind == shapes.Opaque || kind >= shapes.Time:

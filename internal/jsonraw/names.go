@@ -16,7 +16,7 @@ type Names struct {
 	hasNonASCII bool       // some names are not ASCII
 }
 
-// NewNames returns the given names, which must be distinct.
+// NewNames returns a Names that holds the given names, which must be distinct.
 func NewNames(names ...string) *Names {
 	n := &Names{places: make(map[string]int, len(names))}
 	for i, name := range names {
@@ -92,7 +92,8 @@ func (n *Names) Next(c *Cursor, next int) (place int, more bool, err error) {
 	return -1, false, err
 }
 
-// predicted reads the name and returns its index if it is among the next few, else -1.
+// predicted reads the next name and returns its index if it is one of the names that usually come next: those from
+// index next on. Otherwise it returns -1.
 func (n *Names) predicted(c *Cursor, next int) int {
 	if text := c.data[c.pos:]; len(text) >= wordBytes {
 		head := binary.LittleEndian.Uint64(text)

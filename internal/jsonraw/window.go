@@ -88,7 +88,8 @@ func skipShortText(data []byte, i int) int {
 	return wrong
 }
 
-// marksOf returns the marks of eight words as bits.
+// marksOf returns one bit for each byte of the eight words at the start of data. The bit is set if the function ends
+// marks the byte.
 func marksOf(data []byte) (marks uint64) {
 	_ = data[windowBytes-1]
 	marks = gather(ends(binary.LittleEndian.Uint64(data[0:])))

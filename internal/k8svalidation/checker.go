@@ -68,7 +68,7 @@ type seen[K comparable] struct {
 
 const fewKeys = 16
 
-// add reports whether the key is new.
+// add adds the key and reports whether it is new.
 func (s *seen[K]) add(key K) bool {
 	if s.has(key) {
 		return false

@@ -45,7 +45,8 @@ func plainDNS(s string, most int, dots bool) bool {
 	return !between
 }
 
-// badLabelKey validates label keys. The keys of annotations are converted to lower case first.
+// badLabelKey returns the errors in a label key. For the key of an annotation, the caller converts it to lower case
+// first.
 func badLabelKey(s string) []string {
 	prefix, name, found := strings.Cut(s, "/")
 	if !found {

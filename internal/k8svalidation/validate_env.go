@@ -92,7 +92,7 @@ func (p *containerCheck) envFrom(at *field.Path, from *corev1.EnvFromSource) {
 	}
 }
 
-// envRef checks a reference by the rule for name prefixes, as the API server does here.
+// envRef checks the name of a ConfigMap or a Secret by the rule for generateName, as the API server does here.
 func (p *containerCheck) envRef(at *field.Path, name string) {
 	if name == "" {
 		p.required(at.Child("name"), "")

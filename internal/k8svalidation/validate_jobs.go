@@ -29,7 +29,8 @@ func isIndexed(spec *batchv1.JobSpec) bool {
 	return spec.CompletionMode != nil && *spec.CompletionMode == batchv1.IndexedCompletion
 }
 
-// checkManualSelector checks a selector that the user wrote, not the API server.
+// checkManualSelector checks a selector that the user has written. Normally the API server generates the selector of a
+// Job.
 func checkManualSelector(c *checker, spec *batchv1.JobSpec) {
 	if spec.Selector == nil {
 		c.required(specPath.Child("selector"), "")

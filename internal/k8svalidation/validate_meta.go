@@ -68,7 +68,7 @@ func (c *checker) generateName(at *field.Path, prefix string, rule nameRule) {
 	c.invalid(at, prefix, bad...)
 }
 
-// begun turns a name prefix into a name, as apimachinery does.
+// begun returns a valid name that begins like the prefix, as apimachinery does to validate generateName.
 func begun(prefix string) string {
 	if n := len(prefix); n > 1 && prefix[n-1] == '-' {
 		return prefix[:n-2] + "a"

@@ -16,7 +16,8 @@ type Exit int
 
 func (e Exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// An Error is a message for the user with hints. The message has no capital and no full stop.
+// An Error is a message for the user with hints. The message does not begin with a capital letter or end with a full
+// stop.
 type Error struct {
 	Err error
 	// Hints say what to do, one per line. The best hint is a command that can be pasted.

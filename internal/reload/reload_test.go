@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// lower is a Parse function. It joins the contents, and fails if they have upper case.
+// lower is a Parse function. It joins the contents, and fails if they have upper-case letters.
 func lower(contents [][]byte) (string, error) {
 	var parts []string
 	for _, c := range contents {

@@ -52,7 +52,8 @@ func TestHalfWrittenFileIsNotLoaded(t *testing.T) {
 	}
 }
 
-// TestFirstLoadTakesNoPause checks that Load does not pause, because a program waits for its first Load.
+// TestFirstLoadTakesNoPause checks that the first Load takes no time, even if it fails, because a program waits for it.
+// Reload must not pause either if the files have not changed.
 func TestFirstLoadTakesNoPause(t *testing.T) {
 	for _, why := range []string{"good", "bad", "missing"} {
 		synctest.Test(t, func(t *testing.T) {

@@ -144,7 +144,7 @@ type fieldFinder struct {
 	simple bool
 }
 
-// add collects the fields of the struct at index.
+// add collects the fields of t, an embedded struct at the path index, or the struct itself if index is empty.
 func (f *fieldFinder) add(t reflect.Type, index []int) {
 	for i := range t.NumField() {
 		field := t.Field(i)
@@ -203,7 +203,8 @@ func (f *fieldFinder) member(field reflect.StructField, name, options string, wa
 	f.fields = append(f.fields, m)
 }
 
-// isPlain reports whether all readers of tags agree on the name and it needs no escape.
+// isPlain reports whether name has only characters that every reader of json tags allows, and that need no escape in
+// JSON.
 func isPlain(name string) bool {
 	for i := range len(name) {
 		switch b := name[i]; {

@@ -175,6 +175,6 @@ func codesItself(t reflect.Type) bool {
 	return false
 }
 
-// hidesMethods reports whether encoding/json ignores the methods with which a type decodes or encodes itself. It does
-// not call pointer methods of unnamed types.
+// hidesMethods reports whether encoding/json ignores the methods with which a type decodes or encodes itself.
+// encoding/json does not call the pointer methods of unnamed types.
 func hidesMethods(t reflect.Type) bool { return t.Name() == "" && codesItself(t) }

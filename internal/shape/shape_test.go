@@ -89,7 +89,8 @@ func TestFindsMembersInAnyOrder(t *testing.T) {
 	}
 }
 
-// member reads the first member of an object.
+// member reads the first member of an object that has a field in s, and returns the field's index and the member's
+// value. It returns -1 if there is no such member.
 func member(t *testing.T, s *Shape, object string, next int) (field int, value string) {
 	t.Helper()
 	c := jsonraw.NewCursor([]byte(object))
@@ -129,7 +130,8 @@ type quoted struct {
 
 type pointing struct{ *inner }
 
-// twice has a duplicate name in its tags. go vet would reject it in source code.
+// twice is a struct with a duplicate name in its tags. It is made with reflect, because go vet rejects such a struct in
+// source code.
 var twice = reflect.New(reflect.StructOf([]reflect.StructField{
 	{Name: "A", Type: reflect.TypeFor[int](), Tag: `json:"x"`},
 	{Name: "B", Type: reflect.TypeFor[int](), Tag: `json:"x"`},

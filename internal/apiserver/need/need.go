@@ -16,7 +16,8 @@ import (
 	"github.com/admitkit/admitkit/internal/apiserver/build"
 )
 
-// Variable is the environment variable that says whether tests without an API server fail or are skipped.
+// Variable is the environment variable that decides whether a missing API server fails or skips the tests that need
+// one.
 const Variable = "ADMITKIT_APISERVER"
 
 // Values of Variable.

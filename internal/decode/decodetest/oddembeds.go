@@ -80,9 +80,9 @@ type (
 	}
 	// Deep is embedded through two pointers.
 	Deep struct{ Depth, Width int }
-	// Named is embedded with a name in its tag.
+	// Named is embedded by a field whose tag has a name.
 	Named struct{ A, B string }
-	// NamedRef is embedded as a pointer, with a name in its tag.
+	// NamedRef is embedded as a pointer, by a field whose tag has a name.
 	NamedRef struct{ A, B string }
 	hidden   struct {
 		Visible string `json:"visible"`
@@ -150,7 +150,7 @@ type tagWins struct {
 }
 
 type (
-	// ByTag has the name in a tag.
+	// ByTag sets the name in a tag.
 	ByTag struct {
 		N string `json:"Name"`
 	}
@@ -293,7 +293,7 @@ func (s *textString) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// second decodes from a number or a string, like many custom types.
+// second decodes itself from a number or a string, as many custom types do.
 type second int64
 
 func (s *second) UnmarshalJSON(data []byte) error {

@@ -92,7 +92,7 @@ func (s *shrinker) prune(root, n *node) {
 	}
 }
 
-// removeEach removes each item of a list if the document fails without it.
+// removeEach removes each item of a list without which the document still fails.
 func removeEach[T any](list *[]T, fails func() bool) {
 	for i := 0; i < len(*list); {
 		old := *list

@@ -79,7 +79,7 @@ var spellings = map[reflect.Type]spelling{
 	},
 	reflect.TypeFor[promoted]():     {good: []string{`"2020-01-02T03:04:05Z"`, `null`}, bad: []string{`{"other":"x"}`}},
 	reflect.TypeFor[promotedText](): {good: []string{`"a/b"`, `null`}, bad: []string{`{"other":"x"}`, `"ab"`}},
-	// The decoding methods of these unnamed types are called in some places and not in others.
+	// Decoders call the decoding methods of these unnamed types in some places and not in others.
 	reflect.TypeFor[struct{ metav1.Time }](): {good: []string{`"2020-01-02T03:04:05Z"`, `{}`, `{"Time":{}}`, `null`}},
 	reflect.TypeFor[struct{ textKey }]():     {good: []string{`"a/b"`, `{"Group":"a","Item":"b"}`, `{}`, `null`}},
 	reflect.TypeFor[struct{ jsonCalls }]():   {good: []string{`1`, `{}`, `{"jsonCalls":[1]}`, `null`}},
