@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/hack/bench/subject"
 )
 
-// A list is a comma-separated flag. Empty means everything.
+// A list is the value of a flag with names separated by commas. An empty list means all names.
 type list []string
 
 func (l *list) String() string { return strings.Join(*l, ",") }

@@ -105,7 +105,7 @@ func TestReplacingTheCAFailsNoCall(t *testing.T) {
 	}
 }
 
-// commands returns the shell commands below a heading of the guide, by code block.
+// commands returns the shell code blocks below a heading of the guide.
 func commands(t *testing.T, heading string) []string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/certificates.md")

@@ -22,7 +22,7 @@ import (
 // lag is the delay before the simulated kubelet updates the volume of a changed Secret.
 const lag = 2 * time.Second
 
-// program runs the program with the arguments of the Deployment and the files of the Secret. It returns the
+// program runs the program deny-policy with the arguments of the Deployment and the files of the Secret. It returns the
 // address of the program.
 func (s *service) program(t *testing.T) string {
 	t.Helper()

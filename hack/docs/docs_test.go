@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs checks the Markdown files of the repository. The targets of links and make commands exist, the
-// index links every page, and the output on a page is the output of its command.
+// Package docs tests the Markdown files of the repository. The targets of links and make commands must exist,
+// docs/README.md must link every page, and the output on a page must be the output of its command.
 package docs
 
 import (

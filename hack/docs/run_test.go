@@ -203,8 +203,8 @@ var (
 	checkedBy    = regexp.MustCompile(`^<!-- checked (\S+) (\w+) -->$`)
 )
 
-// TestOutputIsChecked requires a mark above each console block that names the check of its output. Commands
-// without output must be in a block marked sh.
+// TestOutputIsChecked requires that a mark above each console block says how its output is checked. Commands without
+// output must be in a block marked sh.
 func TestOutputIsChecked(t *testing.T) {
 	for name, text := range pages(t) {
 		for _, block := range consoleBlock.FindAllStringSubmatch(text, -1) {

@@ -31,8 +31,8 @@ func (s *store) catalogue() catalogue {
 // words matches a regular expression that consists of alternative words.
 var words = regexp.MustCompile(`^[a-z_]+(\|[a-z_]+)*$`)
 
-// check fails the test for names in an expression that the code does not define. It returns the metrics in
-// the expression.
+// check fails the test if an expression uses a metric, a label or a label value that the code does not define. It
+// returns the metrics in the expression.
 func (c catalogue) check(t testing.TB, text string) (used []string) {
 	t.Helper()
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(text)

@@ -38,7 +38,7 @@ type simulation struct {
 	hook    *webhook.Hook
 }
 
-// A replica simulates a process.
+// A replica simulates one process of the webhook server.
 type replica struct {
 	registry *prometheus.Registry
 	metrics  *metrics.Metrics
@@ -47,7 +47,7 @@ type replica struct {
 	install  *installation
 }
 
-// An installation has a phase that tests set.
+// An installation is an installer that only reports a phase, which tests set.
 type installation struct{ phase install.Phase }
 
 func (i *installation) Status() install.Status { return install.Status{Phase: i.phase} }

@@ -68,7 +68,7 @@ func (r *release) run(ctx context.Context) error {
 	return writeChecksums(r.out, files)
 }
 
-// prepare checks the commit and creates the folder.
+// prepare checks the commit and creates the output folder.
 func (r *release) prepare(ctx context.Context) error {
 	root, err := output(ctx, ".", "git", "rev-parse", "--show-toplevel")
 	if err != nil {

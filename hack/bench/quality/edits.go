@@ -196,7 +196,7 @@ func item(object map[string]any, list string, i int) map[string]any {
 	return object[list].([]any)[i].(map[string]any)
 }
 
-// change replaces a list with the result of by.
+// change calls by with a list of the object, and puts the result in place of the list.
 func change(object map[string]any, list string, by func([]any) []any) {
 	object[list] = by(object[list].([]any))
 }

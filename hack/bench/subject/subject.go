@@ -14,7 +14,7 @@ import (
 // logger is the logger for libraries that need one: a production logger that discards its output.
 var logger = logr.FromSlogHandler(slog.NewJSONHandler(io.Discard, nil))
 
-// Names of the candidates.
+// Names of the candidates: three libraries, and the handlers floor and harness, which exist only for comparison.
 const (
 	Admitkit          = "admitkit"
 	ControllerRuntime = "controller-runtime"

@@ -49,7 +49,7 @@ type load struct {
 	cpu       []float64
 }
 
-// Measure measures the subjects of a row in turns, each over this many connections.
+// Measure measures the subjects of a row in turns. For each subject it opens the given number of connections.
 func (b *Bench) Measure(row *subject.Row, connections int) ([]Figure, error) {
 	loads := make([]*load, len(row.Subjects))
 	for i, s := range row.Subjects {
