@@ -2,8 +2,8 @@
 
 // Package apiserver runs a real kube-apiserver and etcd on this machine, on loopback only.
 //
-// Neither outlives the program for long. Stop ends both and removes their data. If the program is killed, the kernel
-// kills both on Linux. Elsewhere, the next Run ends them (see removeLeftovers).
+// Stop ends both processes and removes their data. If the program is killed, Linux kills both processes too. On other
+// systems, the next call of Run ends them (see removeLeftovers).
 package apiserver
 
 import (

@@ -33,7 +33,7 @@ func FuzzText(f *testing.F) {
 }
 
 // TestAppendWritesNothingToTheValue encodes one value in many goroutines at once, so that the race detector reports a
-// write to the value. Quantity.String would be such a write, because it caches its text in the quantity.
+// write to the value. A call of Quantity.String would be such a write, because it caches its text in the quantity.
 func TestAppendWritesNothingToTheValue(t *testing.T) {
 	q := resource.NewMilliQuantity(1500, resource.DecimalSI)
 	x := struct {

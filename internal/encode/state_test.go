@@ -12,8 +12,8 @@ import (
 	"github.com/admitkit/admitkit/internal/shape"
 )
 
-// TestEncoderIsResetAfterUse checks the state of a used encoder. A wrong level would send the next value to
-// encoding/json too early, and a remaining name would keep its memory alive.
+// TestEncoderIsResetAfterUse checks that a used encoder has level 0 and keeps no names and entries. Another level would
+// send the next value to encoding/json too early, and a remaining name would keep its memory alive.
 func TestEncoderIsResetAfterUse(t *testing.T) {
 	loose := map[string]any{"a": []any{map[string]any{"b": map[string]string{"c": "d"}, "e": []any{}}}, "f": map[corev1.ResourceName]any{"g": loose{}}}
 	for range 20 { // many, so that the lists of names and entries grow while they are in use

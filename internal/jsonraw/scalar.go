@@ -17,10 +17,11 @@ func (c *Cursor) skipString() error {
 	return err
 }
 
-// The functions below test eight bytes at once. Flipping bit 1 swaps the quote (0x22) and the space, so that
-// every byte below 0x21 is then a quote or a control character. An xor turns a backslash into zero, the only byte
-// below 1. A subtraction sets the high bit of each smaller byte. Its borrow can falsify only bytes above the
-// lowest mark, so the lowest mark is exact.
+// The functions below test eight bytes at once. The function less finds bytes that are less than a limit: subtracting
+// the limit from each byte sets the high bit of a smaller byte. First it flips bit 1 of each byte, which swaps the
+// quote (0x22) and the space. After that, exactly the quotes and control characters are less than 0x21. For
+// backslashes, an xor turns them into zero, the only byte less than 1. The borrow of a subtraction can set wrong high
+// bits only above the lowest correct one, so the lowest high bit is exact.
 const (
 	lowBits   = 0x0101010101010101
 	highBits  = 0x80 * lowBits

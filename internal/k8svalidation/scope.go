@@ -39,8 +39,8 @@ var clusterScoped = func() map[schema.GroupResource]bool {
 	return all
 }()
 
-// Virtual reports whether a resource of Kubernetes is not stored, such as a TokenReview or SubjectAccessReview.
-// Its objects need no name. Since Kubernetes 1.37 no webhook is called for them.
+// Virtual reports whether r is a built-in resource that the API server does not store, such as a TokenReview or
+// SubjectAccessReview. Its objects need no name. Since Kubernetes 1.37 no webhook is called for them.
 func Virtual(r schema.GroupResource) bool {
 	switch r.Group {
 	case "authentication.k8s.io":

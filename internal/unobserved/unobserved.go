@@ -18,5 +18,5 @@ func (Marker[Hook, Observation]) Begin(ctx context.Context, _ *Hook, _ *http.Req
 	return ctx, nil
 }
 
-// HidesFromServer marks this observer for package webhook.
+// HidesFromServer does nothing. Package webhook recognizes a Marker by this method.
 func (Marker[Hook, Observation]) HidesFromServer() {}

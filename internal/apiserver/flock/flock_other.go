@@ -10,8 +10,8 @@ import "context"
 // Supported reports whether this system has file locks. Without them, Try and Wait always succeed.
 const Supported = false
 
-// Try does nothing.
+// Try locks nothing and never fails, because this system has no file locks.
 func Try(string) (unlock func(), err error) { return func() {}, nil }
 
-// Wait does nothing.
+// Wait locks nothing and never fails, because this system has no file locks.
 func Wait(context.Context, string, func()) (unlock func(), err error) { return func() {}, nil }

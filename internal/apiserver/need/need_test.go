@@ -60,7 +60,7 @@ func TestAPIServer(t *testing.T) {
 	}
 }
 
-// A recorder records how APIServer ends a test.
+// A recorder is a testing.TB that records how APIServer ends a test.
 type recorder struct {
 	testing.TB
 	outcome, reason string
