@@ -28,7 +28,7 @@ type Figure struct {
 	Net float64
 }
 
-// A sample is one time slice: consecutive calls of one subject.
+// A sample is the average cost of a call in one time slice, in which one subject is called again and again.
 type sample struct{ wall, cpu, bytes, allocs float64 }
 
 // measureRow measures the subjects of a row in turns, so a slow period of the machine affects all of them.

@@ -361,7 +361,7 @@ func TestPanelsDoNotOverlap(t *testing.T) {
 	}
 }
 
-// TestChecksFindWrongNames proves that catalogue.check reports unknown names.
+// TestChecksFindWrongNames checks that catalogue.check reports unknown names.
 func TestChecksFindWrongNames(t *testing.T) {
 	names := everything(t).store.catalogue()
 	for _, expr := range []string{
@@ -378,7 +378,7 @@ func TestChecksFindWrongNames(t *testing.T) {
 	}
 }
 
-// A recorder counts errors.
+// A recorder is a testing.TB that counts errors instead of failing the test.
 type recorder struct {
 	testing.TB
 	errors int

@@ -159,7 +159,7 @@ func owned(v any, dot string) map[string]any {
 	return fields
 }
 
-// MustEncode encodes like the API server, which escapes HTML characters.
+// MustEncode encodes v as the API server does, with HTML characters escaped. It panics if v cannot be encoded.
 func MustEncode(v any) []byte {
 	out, err := json.Marshal(v)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/hack/bench/document"
 )
 
-// Rows returns every row for a size.
+// Rows returns all rows of the benchmark, with objects and reviews of the given size.
 func Rows(size document.Size) []*Row {
 	pod, db := size.Pod(), size.Database()
 	newPod, newDB := document.WithUnknown(pod, "containers"), document.WithUnknown(db, "users")

@@ -23,7 +23,7 @@ const (
 	Harness           = "harness"
 )
 
-// Shapes of the object in the handler.
+// Shapes: the kinds of Go types into which a handler can receive its object.
 const (
 	Typed        = "typed"        // corev1.Pod
 	Projection   = "projection"   // a struct with the needed fields of a Pod

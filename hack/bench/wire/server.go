@@ -26,7 +26,7 @@ import (
 	"github.com/admitkit/admitkit/hack/bench/subject"
 )
 
-// A greeting is the first output of the server process.
+// A greeting is the first output of the server process. It has what the client needs to connect.
 type greeting struct {
 	Addr        string
 	Certificate []byte // certificate of the server, which the client trusts
