@@ -20,7 +20,7 @@ import (
 // errPortTaken is the cause if a process has ended because another process uses its port.
 var errPortTaken = errors.New("the port is in use")
 
-// A process is an etcd or a kube-apiserver.
+// A process is a running etcd, kube-apiserver or kube-controller-manager.
 type process struct {
 	name    string
 	cmd     *exec.Cmd

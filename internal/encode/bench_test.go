@@ -52,7 +52,7 @@ func benchPod(n int) *corev1.Pod {
 	return pod
 }
 
-// BenchmarkAppend compares the encoders. The measurement includes the allocation of the output.
+// BenchmarkAppend compares Append with encoding/json. The measurement includes the allocation of the output.
 func BenchmarkAppend(b *testing.B) {
 	sidecar := benchSidecar()
 	loose := map[string]any{}

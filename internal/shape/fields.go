@@ -48,7 +48,7 @@ type Value struct {
 // ValueOf returns a Value for v.
 func ValueOf(v reflect.Value) Value { return Value{v: v, outer: -1} }
 
-// Field returns a field of the struct.
+// Field returns the field f of the struct, as f.Of does.
 func (s *Value) Field(f *Field) reflect.Value {
 	switch len(f.Index) {
 	case 1:

@@ -51,8 +51,9 @@ func addMissing(list *corev1.ResourceList, name corev1.ResourceName, q resource.
 	(*list)[name] = q.DeepCopy()
 }
 
-// Aggregate returns the highest total of the containers' requests or limits, as of selects. It is the larger of two
-// sums: regular containers plus sidecars, or one init container plus the sidecars started before it.
+// Aggregate returns the highest total of the containers' resources. The parameter named of is a function that returns
+// the requests or the limits of one container. The result is the larger of two sums: regular containers plus sidecars,
+// or one init container plus the sidecars started before it.
 func Aggregate(spec *corev1.PodSpec, of func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
 	total, sidecars, start := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range spec.Containers {
