@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A screen writes for a person. Colours only repeat what the text says.
+// A screen prints the output of the demo for people to read. Colours only repeat what the text says.
 type screen struct {
 	w      io.Writer
 	colour bool

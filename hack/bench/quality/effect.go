@@ -15,7 +15,7 @@ import (
 // Unlike an index, a name does not change when an element is inserted.
 type place = string
 
-// An element is an element of a list, with a name. It keeps this name when a patch changes its value.
+// An element is one element of a list, with a name. A patch can change its value, but not its name.
 type element struct {
 	name  string
 	value any
