@@ -22,7 +22,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// mutators are the mutating hooks that the pages show, each with a subject that tests it.
+// mutators lists the mutating hooks that the pages show. Each is a subject of package idempotence, so that a test can
+// check it.
 var mutators = []struct {
 	page    string
 	subject idempotence.Subject

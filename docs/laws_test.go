@@ -253,7 +253,8 @@ func (l lawExample) lawsOf(t *testing.T, h handler) (laws []idempotence.Law) {
 	return laws
 }
 
-// subject returns a webhook for new Pods. For L6 it is also called for updates.
+// subject returns a webhook with this handler. It is registered for the creation of Pods, and in the example of law L6
+// also for updates.
 func (l lawExample) subject(h handler) idempotence.Subject {
 	reg := registration
 	if l.law == idempotence.L6 {
@@ -262,8 +263,8 @@ func (l lawExample) subject(h handler) idempotence.Subject {
 	return idempotence.Handler(reg, func() http.Handler { return webhook.Mutating(reg, h) })
 }
 
-// TestPagesShowRealReports requires that the reports on two pages are output of the harness. A line "..." stands for
-// omitted lines.
+// TestPagesShowRealReports requires that two pages show reports as the harness prints them. In a page, the line "..."
+// stands for omitted lines.
 func TestPagesShowRealReports(t *testing.T) {
 	late := slices.IndexFunc(lawExamples, func(l lawExample) bool { return l.law == idempotence.L4b })
 	for page, subject := range map[string]idempotence.Subject{
@@ -297,7 +298,8 @@ func TestPagesShowRealReports(t *testing.T) {
 	}
 }
 
-// inOrder reports whether text has the lines in this order. If not, it returns the first missing line.
+// inOrder reports whether text contains the lines in this order. It skips empty lines and "...". If the result is
+// false, it also returns the first missing line.
 func inOrder(lines, text string) (missing string, ok bool) {
 	rest := "\n" + text
 	for line := range strings.Lines(lines) {

@@ -82,7 +82,7 @@ func (o Options) Run(t testing.TB, handler http.Handler, configuration string, s
 	}
 }
 
-// pattern returns the pattern of -run that selects one test.
+// pattern returns a value for the flag -run of "go test" that selects only this test.
 func pattern(test string) string {
 	levels := strings.Split(test, "/")
 	for i, level := range levels {
@@ -91,7 +91,8 @@ func pattern(test string) string {
 	return strings.Join(levels, "/")
 }
 
-// tool returns the path of the program.
+// tool returns the path of the program admitkit: o.Tool, or else $ADMITKIT, or else admitkit in $PATH. If the program
+// is missing, the error says how to install it.
 func (o Options) tool() (string, error) {
 	name := o.Tool
 	if name == "" {
@@ -107,7 +108,8 @@ func (o Options) tool() (string, error) {
 	return tool, nil
 }
 
-// untilDeadline returns a context that ends before the deadline of the test, so that the report is printed.
+// untilDeadline returns a context that ends 30 seconds before the deadline of the test, so that Run can still print the
+// report.
 func untilDeadline(t testing.TB) (context.Context, context.CancelFunc) {
 	if d, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
 		if deadline, ok := d.Deadline(); ok {

@@ -125,7 +125,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// $ADMITKIT is the path of the program.
+// TestToolOfTheEnvironment checks that the method tool returns the program in $ADMITKIT, or an error if that program
+// does not exist.
 func TestToolOfTheEnvironment(t *testing.T) {
 	t.Setenv("ADMITKIT", tool)
 	if got, err := (Options{}).tool(); err != nil || got != tool {
@@ -137,7 +138,7 @@ func TestToolOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// The module needs only Go's library.
+// TestNoDependencies checks that package verifytest imports only the standard library.
 func TestNoDependencies(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".").Output()
 	if err != nil {

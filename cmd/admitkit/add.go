@@ -68,7 +68,8 @@ admitkit add hook --validate example.com/v1/gadgets=example.com/shop-webhooks/ap
 	return c
 }
 
-// printFiles lists the files that were written, except the hooks themselves.
+// printFiles prints the names of the files that "admitkit add" created or changed, except the hooks that printHooks
+// prints. It also prints the notes and the next step.
 func printFiles(s *screen.Screen, r *scaffold.Result) {
 	fmt.Fprintln(s.Out)
 	for _, name := range r.Created {

@@ -84,7 +84,8 @@ ADMITKIT_CACHE=/var/cache/ci admitkit apiserver install`,
 	return c
 }
 
-// listCandidates prints each folder that is searched, with its state.
+// listCandidates prints the folders in which admitkit looks for kube-apiserver, etcd and kubectl. For each it prints
+// which programs are missing, or that the folder is complete or in use.
 func listCandidates(s *screen.Screen) error {
 	candidates, err := build.Candidates()
 	if err != nil {

@@ -119,7 +119,8 @@ func auditOptions(o *audit.Options, since, until string, now time.Time) (err err
 	return nil
 }
 
-// parseTime parses a time, or a duration before now.
+// parseTime parses the value of --since or --until: a time, or a duration before now. For an empty text it returns the
+// zero time.
 func parseTime(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

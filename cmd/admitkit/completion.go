@@ -7,8 +7,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Completions for the values of flags, by flag name. A flag name has the same meaning in all commands. A command that
-// needs other completions registers them itself.
+// These variables define the shell completion of flags by name: either fixed values, or YAML files, any files or
+// folders. A flag name has the same meaning in all commands. A command that needs another completion registers it
+// itself.
 var (
 	fixedFlags = map[string][]string{
 		"color":      {"auto", "always", "never"},

@@ -79,7 +79,7 @@ func quietRoot() *cobra.Command {
 	return root
 }
 
-// documented returns the commands that have a page, parents first.
+// documented returns c and its subcommands that have a page in docs/cli, parents first.
 func documented(c *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{c}
 	for _, sub := range c.Commands() {

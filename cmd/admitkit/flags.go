@@ -13,9 +13,9 @@ import (
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
-// placeholders holds the words that the help prints for the values of flags. A flag needs no entry if its usage has the
-// word in backquotes, or if the function placeholder derives the word from the flag's type or name. A key is the name
-// of a flag, or the names of a command and a flag.
+// placeholders holds the placeholders, such as FILE, that the help prints for the values of flags. A flag needs no
+// entry if its usage has a placeholder in backquotes, or if the function placeholder can derive one from the flag's
+// type or name. A key is the name of a flag, or the names of a command and a flag.
 var placeholders = map[string]string{
 	"advertise":                     "HOST[:PORT]",
 	"allow":                         "RIGHT",
@@ -40,7 +40,8 @@ var placeholders = map[string]string{
 	"explain webhook-configuration": "FILE|DIR",
 }
 
-// nameFlagValues makes the help of a command and its subcommands print words for the values of flags, not Go types.
+// nameFlagValues makes the help of a command and its subcommands print a placeholder, such as FILE, for the value of
+// each flag, instead of a Go type.
 func nameFlagValues(c *cobra.Command, flags *pflag.FlagSet) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		name, _ := pflag.UnquoteUsage(f)
@@ -79,7 +80,7 @@ func placeholder(command string, f *pflag.Flag) string {
 	return strings.ToUpper(f.Name[strings.LastIndex(f.Name, "-")+1:])
 }
 
-// A namedValue is the value of a flag, with the word that help prints for it.
+// A namedValue is the value of a flag, with the placeholder that the help prints for it.
 type namedValue struct {
 	pflag.Value
 	name string

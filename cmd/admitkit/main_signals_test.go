@@ -16,7 +16,8 @@ import (
 	"testing"
 )
 
-// command returns admitkit with these arguments as a separate process, and the buffer for its standard error.
+// command prepares a separate admitkit process with these arguments. It also returns the buffer to which the process
+// will write its standard error.
 func command(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	program, err := os.Executable()
@@ -44,7 +45,8 @@ func exitCode(t *testing.T, err error) int {
 	return 0
 }
 
-// TestClosedPipe checks that closing standard output early prints no error and changes no exit code.
+// TestClosedPipe runs commands whose standard output is closed, as "admitkit ... | head" may do. They must print no
+// error and keep their exit code.
 func TestClosedPipe(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "webhooks.yaml")
 	err := os.WriteFile(file, []byte(`apiVersion: admissionregistration.k8s.io/v1

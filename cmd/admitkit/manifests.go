@@ -138,7 +138,8 @@ admitkit manifests --form static --url https://127.0.0.1:9443 --name shop --ca-f
 	return c
 }
 
-// folderOf returns the folder of a package, or the working directory for an import path.
+// folderOf returns pkg if it is the path of a folder. Otherwise pkg is an import path, and folderOf returns the working
+// directory.
 func folderOf(pkg string) string {
 	if info, err := os.Stat(pkg); err == nil && info.IsDir() {
 		return pkg

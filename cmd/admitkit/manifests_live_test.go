@@ -23,8 +23,8 @@ import (
 	"github.com/admitkit/admitkit/internal/cli/screen"
 )
 
-// staticHooks has two packages. Package narrow has a single hook: one of the hooks in package hooks, but with an
-// objectSelector.
+// staticHooks is the source of two packages in the txtar format. Package hooks has several hooks. Package narrow has
+// one of them, with an objectSelector.
 const staticHooks = `
 -- hooks/hooks.go --
 package hooks
@@ -118,7 +118,7 @@ func writeFile(t *testing.T, name, text string) {
 	}
 }
 
-// admitkit runs a command that must succeed, and returns its output.
+// admitkit runs the program with these arguments. The test fails unless the exit code is 0.
 func admitkit(t *testing.T, args ...string) (stdout, stderr string) {
 	t.Helper()
 	var out, errOut bytes.Buffer
@@ -129,7 +129,7 @@ func admitkit(t *testing.T, args ...string) (stdout, stderr string) {
 	return out.String(), errOut.String()
 }
 
-// A staticServer is an API server with static webhook manifests.
+// A staticServer is an API server that reads webhook configurations from manifests in a folder.
 type staticServer struct {
 	dir     string // folder of the manifests
 	module  string
@@ -175,7 +175,7 @@ func (s *staticServer) flags() map[string][]string {
 	}
 }
 
-// write runs admitkit manifests for a package, which writes its static manifests.
+// write runs "admitkit manifests" for a package. The command writes static manifests to the server's folder.
 func (s *staticServer) write(t *testing.T, pkg string) (stderr string) {
 	t.Helper()
 	caFile := filepath.Join(s.module, "ca.crt")
@@ -206,7 +206,7 @@ func (s *staticServer) dryRun(t *testing.T, manifests string) {
 	}
 }
 
-// await waits until a condition is true.
+// await calls so until it returns true. The test fails after 90 seconds, with a message that contains what.
 func await(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(90 * time.Second); !so(); <-time.After(50 * time.Millisecond) {
@@ -277,8 +277,8 @@ func TestStaticManifests(t *testing.T) {
 	}
 }
 
-// TestBadStatic starts API servers with invalid static manifests, which the command does not write. It checks that
-// these API servers do not start.
+// TestBadStatic starts API servers with static manifests that "admitkit manifests" never writes, because they are
+// invalid. No such API server may start. docs/manifests.md quotes the errors.
 func TestBadStatic(t *testing.T) {
 	need.APIServer(t)
 	s := &staticServer{dir: t.TempDir(), module: hooksModule(t, staticHooks)}

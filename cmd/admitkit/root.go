@@ -154,8 +154,8 @@ func commands(s *screen.Screen) []*cobra.Command {
 	}
 }
 
-// arguments returns the argument check for a command that takes one argument for each name. A last name that ends
-// in "..." stands for one or more.
+// arguments returns a check of the number of arguments: a command takes one for each name. If the last name ends in
+// "...", the command also takes more.
 func arguments(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		last := ""
@@ -178,7 +178,7 @@ func subcommandPath(c *cobra.Command) string {
 	return strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
 }
 
-// outputFlag adds the flag -o to a command.
+// outputFlag adds the flag -o, which accepts the given formats, and its shell completion.
 func outputFlag(c *cobra.Command, forms ...string) *screen.Outputs {
 	o := screen.NewOutputs(forms...)
 	c.Flags().VarP(o, "output", "o", o.Usage())

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestStartup bounds what each package of this module allocates before main, so that help and completion start
-// quickly.
+// TestStartup limits the memory that the initialization of each package of this module allocates, so that help and
+// completion start quickly.
 func TestStartup(t *testing.T) {
 	c := exec.Command("admitkit", "--help") // testscript.Main has it on PATH
 	c.Env = append(os.Environ(), "GODEBUG=inittrace=1")

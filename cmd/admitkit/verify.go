@@ -160,7 +160,7 @@ func (w withoutIdleResponses) Write(p []byte) (int, error) {
 	return w.Writer.Write(p)
 }
 
-// moreMemory makes the garbage collector run less often, because a run allocates many short-lived objects. The
+// moreMemory makes the garbage collector run less often, because verify allocates many short-lived objects. The
 // returned function restores the previous setting.
 func moreMemory() func() {
 	before := debug.SetGCPercent(400)

@@ -35,10 +35,10 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// The numbers of objects to generate are large enough to find the patterns, and small enough for a quick test. The test
-// of package idempotence runs all patterns in Go. The tests here run every third webhook, or all with
-// ADMITKIT_CASES=all. With -full they generate as many objects as the command does by default, and run all laws for
-// patterns in Python:
+// These are the numbers of objects that admitkit verify generates for a broken and for a correct webhook of test/corpus.
+// They are large enough to find the faults, and small enough for a quick test. The tests in this file run every third
+// webhook, or all with ADMITKIT_CASES=all. A test of package idempotence runs all webhooks in process. With -full,
+// verify generates its default number of objects, and checks all laws for webhooks in Python too:
 //
 //	go test ./cmd/admitkit -run TestVerifyPatterns -full -timeout 1h
 const (
@@ -58,7 +58,7 @@ type runningWebhook struct {
 	flags  []string
 }
 
-// verified runs admitkit verify.
+// verified runs admitkit verify for the webhook. It returns the report and the exit code.
 func (w *runningWebhook) verified(t *testing.T, objects int) (*idempotence.Report, int) {
 	t.Helper()
 	dir := t.TempDir()
@@ -93,7 +93,8 @@ func (w *runningWebhook) verified(t *testing.T, objects int) (*idempotence.Repor
 	return report, code
 }
 
-// judge compares the findings of the command with the laws that the webhook is known to fail.
+// judge runs admitkit verify. For a broken webhook, the command must report a law that the webhook is known to fail.
+// For a correct webhook, it must report no failed law.
 func (w *runningWebhook) judge(t *testing.T) {
 	t.Parallel()
 	broken := len(w.laws) > 0
@@ -118,7 +119,8 @@ func (w *runningWebhook) judge(t *testing.T) {
 	}
 }
 
-// breaks reports whether the webhook is known to fail a law. L4 in the list of laws stands for L4a and L4b.
+// breaks reports whether the webhook is known to fail the law. If w.laws contains L4, this is true for both L4a and
+// L4b.
 func (w *runningWebhook) breaks(law idempotence.Law) bool {
 	return slices.Contains(w.laws, string(law)) || slices.Contains(w.laws, strings.TrimRight(string(law), "ab"))
 }
@@ -142,7 +144,7 @@ func listOf[T any](objects []T) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "List", "items": objects}
 }
 
-// step returns n if every nth webhook is tested.
+// step returns n if the tests run every nth webhook.
 func step() int {
 	if *full || os.Getenv("ADMITKIT_CASES") == "all" {
 		return 1
@@ -196,7 +198,7 @@ func servedByGo(t *testing.T, c corpus.Case) *runningWebhook {
 	return w
 }
 
-// chainedByGo serves a pattern that fails only together with other webhooks.
+// chainedByGo serves a webhook of the corpus together with its rivals. Such a webhook fails only together with others.
 func chainedByGo(t *testing.T, c corpus.Case) *runningWebhook {
 	t.Helper()
 	server := serving(t, c.New())
@@ -225,7 +227,7 @@ func caOf(server *httptest.Server) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 }
 
-// writing wraps a handler, and writes the observed state to a file after each call.
+// writing returns a handler that calls the given handler and then writes the result of observe to a file as JSON.
 func writing(t *testing.T, handler http.Handler, file string, observe func() any) http.Handler {
 	save := func() {
 		text, err := json.Marshal(observe())
@@ -243,7 +245,7 @@ func writing(t *testing.T, handler http.Handler, file string, observe func() any
 	})
 }
 
-// fieldPath converts a JSON pointer to the path of an exception.
+// fieldPath converts a JSON pointer to the path format of the exceptions file.
 func fieldPath(pointer string) string {
 	var b strings.Builder
 	for _, token := range strings.Split(pointer, "/")[1:] {
@@ -260,7 +262,8 @@ type pythonCase struct {
 	Exceptions                                        []map[string]string
 }
 
-// TestVerifyPatternsOfPython is TestVerifyPatternsOfGo for two replicas of a server in Python.
+// TestVerifyPatternsOfPython checks webhooks in Python, as TestVerifyPatternsOfGo does in Go. Two replicas of one
+// server serve them.
 func TestVerifyPatternsOfPython(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Fatal("this test needs Python 3 on PATH, such as Debian's package python3: ", err)

@@ -21,7 +21,7 @@ import (
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
-// inTranscripts stands for the server's address in the arguments and the output of transcripts.
+// inTranscripts is the address that transcripts show, in arguments and output, in place of the server's real address.
 const inTranscripts = "127.0.0.1:9443"
 
 // serveBeside is the main function of the program "served" in transcripts. It serves a webhook while it runs a
@@ -73,8 +73,8 @@ func serveAndRun(what string, line []string) (int, error) {
 	return runBeside(server.Listener.Addr().String(), line)
 }
 
-// plain hides that the connections of a listener use TLS. Otherwise Go's server would answer a client without TLS with
-// an explanation, which other servers do not send.
+// A plain is a TLS listener that hides from net/http that its connections use TLS. Otherwise Go's server would answer a
+// client without TLS with an explanation, which servers in other languages do not send.
 type plain struct{ net.Listener }
 
 // Accept implements net.Listener.
@@ -104,7 +104,7 @@ func runBeside(address string, line []string) (int, error) {
 	return 0, err
 }
 
-// wrongServers holds servers that are not webhooks.
+// wrongServers maps names to handlers that are not webhooks.
 var wrongServers = map[string]http.HandlerFunc{
 	"page": func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -144,7 +144,7 @@ func handlerOf(what string) (http.Handler, error) {
 	return nil, fmt.Errorf("nothing is called %q: there are cases of the corpus, and %v", what, slices.Sorted(maps.Keys(wrongServers)))
 }
 
-// around puts a handler in front of a webhook, such as a redirect or a check of a token.
+// around wraps the webhook in another handler, depending on what: for example one that redirects or checks a token.
 func around(what string, handler http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", handler)

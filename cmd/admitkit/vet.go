@@ -26,8 +26,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/vet"
 )
 
-// calledByGoVet reports whether the arguments are those with which "go vet -vettool" calls a program (see package
-// unitchecker): -V=full, -flags, or flags of the analyzer and a .cfg file that describes a package.
+// calledByGoVet reports whether "go vet -vettool" has started this program. It passes -V=full, or -flags, or flags of
+// the analyzer and a .cfg file that describes a package. See package unitchecker.
 func calledByGoVet(args []string) bool {
 	if len(args) == 0 {
 		return false
