@@ -79,7 +79,8 @@ func TestRulesForWorkloadsAreEnforced(t *testing.T) {
 	kubectl(t, "", "pod/elsewhere created (server dry run)", "run", "elsewhere", "--image=shop", "--dry-run=server")
 }
 
-// An object that was created before the rules can be updated, as long as it breaks no further rule.
+// TestExistingObjectsCanBeUpdated updates and deletes a Pod that is older than the hooks and breaks their rules. The
+// hooks must allow that, and deny only an update that breaks a further rule.
 func TestExistingObjectsCanBeUpdated(t *testing.T) {
 	pod := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"old","namespace":"older"},"spec":{"containers":[{"name":"old","image":"old"}]}}`
 	namespace(t, "older")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Gallery runs admission controllers of Kubernetes as webhooks: those that --enable names.
+// Gallery runs admission controllers of Kubernetes as webhooks. The flag --enable selects them.
 package main
 
 import (

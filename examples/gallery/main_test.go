@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// run runs the program with these arguments, none of which makes it serve. It returns what it prints and its error.
+// run runs the program with arguments for which it starts no server. It returns the standard output and the error's
+// message.
 func run(t *testing.T, args ...string) (output, message string) {
 	t.Helper()
 	t.Setenv("KUBECONFIG", "")

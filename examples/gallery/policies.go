@@ -26,10 +26,11 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A policy returns the hooks of an admission controller. The file is its configuration, or empty.
+// A policy returns the hooks of an admission controller. The argument file is the path of its configuration file, or
+// empty.
 type policy func(s *sources.Sources, file string) ([]*webhook.Hook, error)
 
-// policies has a policy for each name of an admission controller.
+// policies maps the name of each admission controller to its policy.
 var policies = map[string]policy{
 	"AlwaysPullImages": unconfigured(func(*sources.Sources) []*webhook.Hook { return alwayspullimages.Hooks() }),
 	"DefaultIngressClass": unconfigured(func(s *sources.Sources) []*webhook.Hook {
@@ -62,7 +63,8 @@ var policies = map[string]policy{
 
 var errNoConfiguration = errors.New("this admission controller has no configuration: remove its --config")
 
-// unconfigured returns a policy that rejects a configuration file.
+// unconfigured returns a policy for hooks without configuration. The policy returns an error if it gets a configuration
+// file.
 func unconfigured(hooks func(*sources.Sources) []*webhook.Hook) policy {
 	return func(s *sources.Sources, file string) ([]*webhook.Hook, error) {
 		if file != "" {
@@ -118,7 +120,7 @@ func load[T any](file string, read func(string) (T, error)) (config T, err error
 // names lists the admission controllers.
 func names() string { return strings.Join(slices.Sorted(maps.Keys(policies)), ", ") }
 
-// A selection has what the flags choose.
+// A selection has the values of the flags --enable and --config.
 type selection struct {
 	enabled []string
 	files   map[string]string // configuration files by admission controller

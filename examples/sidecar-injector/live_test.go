@@ -77,7 +77,8 @@ func TestPodGetsItsProxy(t *testing.T) {
 	}
 }
 
-// The API server calls the injector again after another webhook has added a container.
+// TestContainersOfALaterWebhookGetTheMount registers another webhook that adds a container after the injector. The API
+// server must call the injector again, which adds the mount to that container.
 func TestContainersOfALaterWebhookGetTheMount(t *testing.T) {
 	serve(t, "sidecar-injector", inject.Hooks(image)...)
 	serve(t, "the-rival-is-later", rival(func(p *corev1.Pod) {
@@ -102,7 +103,8 @@ func TestContainersOfALaterWebhookGetTheMount(t *testing.T) {
 	}
 }
 
-// If another webhook reverts the injection in every call, the validating hook denies the Pod.
+// TestNoPodIsStoredWithoutItsProxy registers another webhook that removes the proxy in every call. The validating hook
+// must deny the Pod.
 func TestNoPodIsStoredWithoutItsProxy(t *testing.T) {
 	serve(t, "sidecar-injector", inject.Hooks(image)...)
 	serve(t, "the-rival-is-later", rival(func(p *corev1.Pod) { p.Spec.InitContainers = nil }))
@@ -112,7 +114,8 @@ func TestNoPodIsStoredWithoutItsProxy(t *testing.T) {
 	}
 }
 
-// rival returns another webhook, which is called again whenever the injector has changed the Pod.
+// rival returns another mutating webhook, which applies the change. The API server calls it again whenever the injector
+// has changed the Pod.
 func rival(change func(*corev1.Pod)) *webhook.Hook {
 	return webhook.Mutating(admissionregistrationv1.MutatingWebhook{
 		Name:               "rival.example.com",
@@ -139,7 +142,8 @@ func TestConflictsAreDenied(t *testing.T) {
 	}
 }
 
-// Because of the objectSelector, the API server does not call the hook for Pods without the label.
+// TestPodsWithoutTheLabelAreNotChanged creates a Pod that the objectSelector does not match. The API server must not
+// call the injector for it.
 func TestPodsWithoutTheLabelAreNotChanged(t *testing.T) {
 	serve(t, "sidecar-injector", inject.Hooks(image)...)
 	pod := &corev1.Pod{

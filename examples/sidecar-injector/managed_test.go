@@ -77,7 +77,8 @@ func TestTwoReplicasManageThemselves(t *testing.T) {
 	}
 }
 
-// A program that cannot use the Secret reports that at once, not only after its server has stopped.
+// TestUnusableSecretIsReported runs the program with a Secret that it cannot use. The program must report this at once,
+// although its server waits for an hour before it stops.
 func TestUnusableSecretIsReported(t *testing.T) {
 	apply(t)
 	kubeconfig, err := cluster.ServiceAccount(t.Context(), "sidecar-injector", "sidecar-injector")
@@ -216,7 +217,7 @@ func storedCA(t *testing.T) []byte {
 	return secret.Data["ca.crt"]
 }
 
-// get reads an object if it exists.
+// get reads an object from the API server. A missing object is not an error.
 func get(t *testing.T, object client.Object) {
 	t.Helper()
 	if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil && !apierrors.IsNotFound(err) {

@@ -14,7 +14,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// The API server calls the hook for the first request after Serve, and for none after stop.
+// TestServeWaitsBothWays sends a request at once after Serve and after stop. The API server must call the hook for the
+// first request and not for the second.
 func TestServeWaitsBothWays(t *testing.T) {
 	ctx := t.Context()
 	cluster, err := testcluster.Start(ctx)

@@ -22,7 +22,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/webhooktest"
 )
 
-// ledgerFunc is a ledger for tests.
+// A ledgerFunc is a function that implements Ledger.
 type ledgerFunc func(Entry) error
 
 func (f ledgerFunc) Record(_ context.Context, e Entry) error { return f(e) }

@@ -6,12 +6,12 @@
 //
 // The original is k8s.io/kubernetes/plugin/pkg/admission/alwayspullimages. The hooks differ from it as follows:
 //
-//   - A denial has the code 403 and the reason Forbidden, and names every field once. The original means the same, but
-//     returns a list of errors, which the API server answers as 500 Internal Server Error.
-//   - Pods in kube-system, and in the namespace of the webhook, are not changed. Otherwise a cluster whose webhook is
-//     down could not repair itself. The original runs inside the API server.
+//   - A denial has the code 403 and the reason Forbidden, and names every field once. The original also intends a
+//     denial, but returns a list of errors, for which the API server answers 500 Internal Server Error.
+//   - Pods in kube-system, and in the namespace of the webhook, are not changed. Otherwise a cluster could not repair
+//     itself while the webhook is down. The original needs no exception, because it runs inside the API server.
 //   - The API server may call the mutating hook again for a Pod, for example after another webhook has added a
-//     container. It calls the original twice only if there are mutating webhooks.
+//     container. The API server calls the original twice only if there are mutating webhooks.
 package alwayspullimages
 
 import (
@@ -44,7 +44,7 @@ func Hooks() []*webhook.Hook {
 	}
 }
 
-// mutate sets the pull policies.
+// mutate sets the pull policy of all images to Always. It skips updates that add no image.
 func mutate(_ context.Context, req *webhook.Request[corev1.Pod]) error {
 	if skip, err := hasNoNewImage(req); skip || err != nil {
 		return err
@@ -55,7 +55,7 @@ func mutate(_ context.Context, req *webhook.Request[corev1.Pod]) error {
 	return nil
 }
 
-// validate denies a Pod that has an image with a pull policy other than Always.
+// validate denies a Pod that has an image with a pull policy other than Always. It skips updates that add no image.
 func validate(_ context.Context, req *webhook.Request[corev1.Pod]) error {
 	if skip, err := hasNoNewImage(req); skip || err != nil {
 		return err

@@ -17,7 +17,8 @@ import (
 
 const never, always = corev1.PullNever, corev1.PullAlways
 
-// everywhere gives a Pod an image with this pull policy in each kind of container, and in a volume.
+// everywhere returns a change that gives a Pod an image with this pull policy in each kind of container, and in a
+// volume.
 func everywhere(policy corev1.PullPolicy) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Spec.InitContainers = []corev1.Container{{Name: "init", Image: "init:v1", ImagePullPolicy: policy}}
@@ -80,8 +81,9 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// TestIdempotence runs the harness. Law L4a fails on UPDATE: a Pod that is older than the policy cannot get a new
-// image. The hook also changes the pull policy then, as the original does, and the API server rejects that change.
+// TestIdempotence runs the harness. Law L4a fails on UPDATE, as it does for the original: if an update changes an image
+// of a Pod without the policy Always, the hook also sets the pull policy. The API server rejects that change, because
+// the pull policy is immutable.
 func TestIdempotence(t *testing.T) {
 	creatable := func(p *corev1.Pod) { p.Spec.EphemeralContainers = nil } // the API server adds them later
 	gallerytest.IdempotentWithout(t, idempotence.L4a, func() *webhook.Hook { return Hooks()[0] },

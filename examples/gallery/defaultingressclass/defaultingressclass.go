@@ -18,10 +18,10 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// ClassAnnotation names the class of an Ingress in the way that was common before the field.
+// ClassAnnotation is the annotation that named the class of an Ingress before the field spec.ingressClassName existed.
 const ClassAnnotation = "kubernetes.io/ingress.class"
 
-// Hook returns the hook that sets the class.
+// Hook returns the hook that sets the class of an Ingress.
 func Hook(classes networkinglisters.IngressClassLister) *webhook.Hook {
 	return webhook.Mutating(admissionregistrationv1.MutatingWebhook{
 		Name:  "defaultingressclass.example.com",

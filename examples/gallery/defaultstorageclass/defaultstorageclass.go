@@ -27,7 +27,7 @@ const (
 	BetaAnnotation = "storageclass.beta.kubernetes.io/is-default-class"
 )
 
-// Hook returns the hook that sets the class.
+// Hook returns the hook that sets the class of a PersistentVolumeClaim.
 func Hook(classes storagelisters.StorageClassLister) *webhook.Hook {
 	return webhook.Mutating(admissionregistrationv1.MutatingWebhook{
 		Name:  "defaultstorageclass.example.com",

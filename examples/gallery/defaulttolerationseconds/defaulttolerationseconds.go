@@ -8,8 +8,8 @@
 //
 //   - The seconds are arguments. The original reads them from the flags --default-not-ready-toleration-seconds and
 //     --default-unreachable-toleration-seconds of the API server.
-//   - Pods in kube-system, and in the namespace of the webhook, are not changed. Otherwise a cluster whose webhook is
-//     down could not repair itself. The original runs inside the API server.
+//   - Pods in kube-system, and in the namespace of the webhook, are not changed. Otherwise a cluster could not repair
+//     itself while the webhook is down. The original needs no exception, because it runs inside the API server.
 //
 // The original is on in every API server unless it is disabled, and the API server calls it before the webhooks. So
 // this hook has an effect only where the original is disabled.
@@ -51,8 +51,8 @@ func addDefault(spec *corev1.PodSpec, key string, seconds int64) {
 	})
 }
 
-// concerns reports whether the toleration can match a NoExecute taint with this key. As in the original, its operator
-// and value do not count.
+// concerns reports whether the toleration can match a NoExecute taint with this key. Like the original, it ignores the
+// operator and the value of the toleration.
 func concerns(t corev1.Toleration, key string) bool {
 	return (t.Key == key || t.Key == "") && (t.Effect == corev1.TaintEffectNoExecute || t.Effect == "")
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package forbidden makes the denials of the gallery.
+// Package forbidden returns the errors with which the hooks of the gallery deny requests.
 package forbidden
 
 import (
@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Error returns a denial with the code 403 and the text of admission.NewForbidden in k8s.io/apiserver, which the
-// originals use. The object may be nil, as it is on DELETE.
+// Error returns a denial with the code 403. Its text is that of admission.NewForbidden in k8s.io/apiserver, which the
+// admission controllers of Kubernetes use. The object may be nil, as it is on DELETE.
 func Error(req *admissionv1.AdmissionRequest, object metav1.Object, reason string) error {
 	resource := schema.GroupResource{Group: req.Resource.Group, Resource: req.Resource.Resource}
 	name := req.Name

@@ -6,10 +6,11 @@
 //
 // The original is k8s.io/kubernetes/plugin/pkg/admission/antiaffinity. The hook differs from it as follows:
 //
-//   - Pods in kube-system, and in the namespace of the webhook, are not checked. Otherwise a cluster whose webhook is
-//     down could not repair itself. The original runs inside the API server.
+//   - Pods in kube-system, and in the namespace of the webhook, are not checked. Otherwise a cluster could not repair
+//     itself while the webhook is down. The original needs no exception, because it runs inside the API server.
 //
-// As in the original, an update of a Pod that was created before the policy is denied, too.
+// Like the original, the hook also denies updates of Pods that it would not have admitted, such as Pods that are older
+// than its registration.
 package limitpodhardantiaffinitytopology
 
 import (

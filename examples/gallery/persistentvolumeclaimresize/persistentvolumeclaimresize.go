@@ -53,7 +53,7 @@ func allowsExpansion(classes storagelisters.StorageClassLister, claim, old *core
 	return err == nil && ptr.Deref(class.AllowVolumeExpansion, false)
 }
 
-// classOf returns the name of the StorageClass. The beta annotation goes before the field.
+// classOf returns the name of the StorageClass. The beta annotation takes precedence over the field.
 func classOf(claim *corev1.PersistentVolumeClaim) string {
 	if name, ok := claim.Annotations[corev1.BetaStorageClassAnnotation]; ok {
 		return name

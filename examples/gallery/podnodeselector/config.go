@@ -13,16 +13,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A Config has the selectors of the cluster. The zero value has none.
+// A Config has the node selectors of the cluster. The zero value adds and forbids none.
 type Config struct {
-	// Default is for namespaces without the annotation.
+	// Default is added to the node selectors of Pods in namespaces without the annotation.
 	Default labels.Set
-	// Allowed lists the labels that the Pods of a namespace may select. A namespace that is missing here, or has no
-	// labels, may select any.
+	// Allowed maps a namespace to the labels that the node selectors of its Pods may have. A namespace without an
+	// entry, or with an empty one, has no such limit.
 	Allowed map[string]labels.Set
 }
 
-// defaultKey is the key of the default selector in the file. It is not a valid name of a namespace.
+// defaultKey is the key of the default selector in the configuration file. It is not a valid name of a namespace.
 const defaultKey = "clusterDefaultNodeSelector"
 
 // Load reads a configuration file of the original:

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podnodeselector has the hooks of Kubernetes' admission controller PodNodeSelector: an annotation of a namespace,
-// or a default, adds labels to the nodeSelector of its Pods. A Pod that selects another value of such a label is denied,
-// and so is a Pod that selects a label which its namespace may not select.
+// Package podnodeselector has the hooks of Kubernetes' admission controller PodNodeSelector: an annotation of a
+// namespace, or a default, lists labels that are added to the node selectors of its Pods. A Pod is denied if its own node
+// selector has another value for such a label. A configuration file can also limit the labels that the node selectors
+// of Pods in a namespace may have.
 //
 // The original is k8s.io/kubernetes/plugin/pkg/admission/podnodeselector. The hooks differ from it as follows:
 //
@@ -12,8 +13,8 @@
 //     With the default, Fail, the API server answers with the code 500, as for the original. The message differs.
 //   - Until the cache of Namespaces has synced, the program is not ready, so the failurePolicy decides. The original waits
 //     up to ten seconds and then denies. The hooks remember for a second that a Namespace does not exist.
-//   - Pods in kube-system, and in the namespace of the webhook, are not changed. Otherwise a cluster whose webhook is
-//     down could not repair itself. The original runs inside the API server.
+//   - Pods in kube-system, and in the namespace of the webhook, are not changed. Otherwise a cluster could not repair
+//     itself while the webhook is down. The original needs no exception, because it runs inside the API server.
 package podnodeselector
 
 import (
@@ -31,8 +32,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// Annotation on a Namespace has the labels that its Pods select, such as "env=test,disk=ssd". An empty value means no
-// labels, not the default.
+// Annotation on a Namespace lists the labels that are added to the node selectors of its Pods, such as
+// "env=test,disk=ssd". If it is empty, no labels are added, not even those of the default.
 const Annotation = "scheduler.alpha.kubernetes.io/node-selector"
 
 // Hooks returns the hook that adds labels to node selectors, and the hook that checks them after all mutating webhooks.
@@ -56,7 +57,8 @@ type policy struct {
 	config     Config
 }
 
-// mutate adds the labels of the namespace. A Pod with conflicting labels is not changed, because it is denied.
+// mutate adds the labels of the namespace to the node selector of the Pod. It denies a Pod whose node selector
+// conflicts with them, or is not allowed in the namespace.
 func (p *policy) mutate(ctx context.Context, req *webhook.Request[corev1.Pod]) error {
 	required, err := p.required(ctx, req.Namespace)
 	if err != nil {
@@ -69,7 +71,7 @@ func (p *policy) mutate(ctx context.Context, req *webhook.Request[corev1.Pod]) e
 	return p.check(req, required)
 }
 
-// validate denies a Pod whose node selector is not allowed.
+// validate denies a Pod whose node selector conflicts with the labels of the namespace, or is not allowed there.
 func (p *policy) validate(ctx context.Context, req *webhook.Request[corev1.Pod]) error {
 	required, err := p.required(ctx, req.Namespace)
 	if err != nil {
@@ -78,7 +80,8 @@ func (p *policy) validate(ctx context.Context, req *webhook.Request[corev1.Pod])
 	return p.check(req, required)
 }
 
-// check denies a Pod with labels that conflict with those of its namespace, or that its namespace may not select.
+// check denies a Pod if its node selector conflicts with the required labels. It also denies a Pod if its node selector
+// has a label that the configuration does not allow in the namespace.
 func (p *policy) check(req *webhook.Request[corev1.Pod], required labels.Set) error {
 	selector := req.Object.Spec.NodeSelector
 	deny := func(reason string) error {
@@ -93,7 +96,7 @@ func (p *policy) check(req *webhook.Request[corev1.Pod], required labels.Set) er
 	return nil
 }
 
-// required returns the labels that the Pods of a namespace select.
+// required returns the labels that mutate adds to the node selectors of Pods in a namespace.
 func (p *policy) required(ctx context.Context, name string) (labels.Set, error) {
 	namespace, err := p.namespaces.Get(ctx, "", name)
 	if err != nil {

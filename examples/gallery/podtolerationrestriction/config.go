@@ -19,9 +19,9 @@ import (
 // original's configuration file. The zero value has no tolerations.
 type Config struct {
 	metav1.TypeMeta `json:",inline"`
-	// Default is added to new Pods.
+	// Default lists the tolerations that are added to new Pods.
 	Default []corev1.Toleration `json:"default,omitempty"`
-	// Whitelist has the tolerations that Pods may have. If it is empty, Pods may have any.
+	// Whitelist lists the tolerations that Pods may have. If it is empty, Pods may have any.
 	Whitelist []corev1.Toleration `json:"whitelist,omitempty"`
 }
 

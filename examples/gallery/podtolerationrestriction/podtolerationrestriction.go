@@ -7,15 +7,15 @@
 // The original is k8s.io/kubernetes/plugin/pkg/admission/podtolerationrestriction. The hooks differ from it as follows:
 //
 //   - A Pod with a toleration that is not allowed is denied with the code 403 and the reason Forbidden. The original
-//     means the same, but returns a plain error, which the API server answers as 500 Internal Server Error.
+//     also intends a denial, but returns a plain error, for which the API server answers 500 Internal Server Error.
 //   - Unknown fields of the configuration file are errors of [Load]. The original ignores them.
 //   - If the Namespace exists but cannot be read, or an annotation is not valid, the hook fails and the failurePolicy
 //     decides. With the default, Fail, the API server answers with the code 500, as for the original. The message
 //     differs.
 //   - Until the cache of Namespaces has synced, the program is not ready, so the failurePolicy decides. The original waits
 //     up to ten seconds and then denies. The hooks remember for a second that a Namespace does not exist.
-//   - Pods in kube-system, and in the namespace of the webhook, are not changed. Otherwise a cluster whose webhook is
-//     down could not repair itself. The original runs inside the API server.
+//   - Pods in kube-system, and in the namespace of the webhook, are not changed. Otherwise a cluster could not repair
+//     itself while the webhook is down. The original needs no exception, because it runs inside the API server.
 package podtolerationrestriction
 
 import (

@@ -3,11 +3,11 @@
 // Package priority has the hooks of Kubernetes' admission controller Priority: a Pod gets the number that its
 // PriorityClass stands for, and only one PriorityClass can be the default.
 //
-// The original is k8s.io/kubernetes/plugin/pkg/admission/priority. The hooks differ from it in this:
+// The original is k8s.io/kubernetes/plugin/pkg/admission/priority. The hooks differ from it as follows:
 //
 //   - PodGroups are not handled. Their API is not enabled by default.
-//   - Pods in kube-system, and in the namespace of the webhook, are not changed. Otherwise a cluster whose webhook is
-//     down could not repair itself. The original runs inside of the API server.
+//   - Pods in kube-system, and in the namespace of the webhook, are not changed. Otherwise a cluster could not repair
+//     itself while the webhook is down. The original needs no exception, because it runs inside the API server.
 package priority
 
 import (
@@ -118,7 +118,7 @@ func (p *policy) defaultClass() (*schedulingv1.PriorityClass, error) {
 	return lowest, nil
 }
 
-// validate denies a second default class.
+// validate denies a PriorityClass that is the default if there is already another default.
 func (p *policy) validate(_ context.Context, req *webhook.Request[schedulingv1.PriorityClass]) error {
 	class := req.Object
 	if !class.GlobalDefault {

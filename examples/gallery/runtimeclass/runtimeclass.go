@@ -3,12 +3,12 @@
 // Package runtimeclass has the hooks of Kubernetes' admission controller RuntimeClass: a Pod with a RuntimeClass gets its
 // overhead, its node selector and its tolerations. A Pod cannot set an overhead of its own.
 //
-// The original is k8s.io/kubernetes/plugin/pkg/admission/runtimeclass. The hooks differ from it in this:
+// The original is k8s.io/kubernetes/plugin/pkg/admission/runtimeclass. The hooks differ from it as follows:
 //
-//   - A RuntimeClass that cannot be read is a failure, which the failurePolicy decides, in the API server's words for a
-//     failed webhook.
-//   - Pods in kube-system, and in the namespace of the webhook, are not changed. Otherwise a cluster whose webhook is
-//     down could not repair itself. The original runs inside of the API server.
+//   - If the RuntimeClass cannot be read, the hook fails and the failurePolicy decides. The user then gets the API
+//     server's message for a failed webhook.
+//   - Pods in kube-system, and in the namespace of the webhook, are not changed. Otherwise a cluster could not repair
+//     itself while the webhook is down. The original needs no exception, because it runs inside the API server.
 package runtimeclass
 
 import (
@@ -50,7 +50,8 @@ type policy struct {
 	classes *reads.Reader[*nodev1.RuntimeClass]
 }
 
-// mutate sets what the class of the Pod defines.
+// mutate sets the overhead of a Pod and adds node selector labels and tolerations, as its RuntimeClass defines them. It
+// denies a Pod with a conflicting overhead or node selector.
 func (p *policy) mutate(ctx context.Context, req *webhook.Request[corev1.Pod]) error {
 	class, err := p.class(ctx, req)
 	if err != nil || class == nil {
@@ -80,7 +81,8 @@ func (p *policy) mutate(ctx context.Context, req *webhook.Request[corev1.Pod]) e
 	return nil
 }
 
-// validate denies a Pod whose overhead is not that of its class.
+// validate denies a Pod whose overhead differs from that of its RuntimeClass. A Pod without a RuntimeClass must have no
+// overhead.
 func (p *policy) validate(ctx context.Context, req *webhook.Request[corev1.Pod]) error {
 	class, err := p.class(ctx, req)
 	overhead := req.Object.Spec.Overhead

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sources lets the hooks of the gallery read the objects of the cluster that they decide by.
+// Package sources gives the hooks of the gallery access to objects of the cluster, such as Namespaces and
+// StorageClasses.
 package sources
 
 import (
@@ -19,8 +20,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/reads"
 )
 
-// Sources has one informer for each kind that a method was called for. Each method declares the permissions that its
-// informer needs. The program is ready only when the caches of all informers have synced.
+// Sources has a method for each kind of object. The first call of a method requests the informer of the kind, and each
+// call declares the permissions that the informer needs. The program is ready only when the caches of all informers
+// have synced.
 type Sources struct {
 	deps    *program.Deps
 	client  kubernetes.Interface

@@ -19,7 +19,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/reads"
 )
 
-// start returns sources of an API server that has one Namespace and one RuntimeClass with the name new.
+// start returns sources for a fake API server. For every kind, the server has a single object, whose name is "new".
 func start(t *testing.T) (*program.Deps, *Sources) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -4,7 +4,7 @@
 // volume, a claim and a VolumeAttributesClass get a finalizer, which a controller removes when the object is not in use.
 //
 // The original is k8s.io/kubernetes/plugin/pkg/admission/storage/storageobjectinuseprotection. The hook does not differ
-// from it. On a cluster without the controllers that remove the finalizers, nobody can delete these objects.
+// from it. In a cluster without the controllers that remove the finalizers, the deletion of these objects never ends.
 package storageobjectinuseprotection
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// The finalizers.
+// The finalizers that the hook adds to the three kinds.
 const (
 	VolumeFinalizer          = "kubernetes.io/pv-protection"
 	ClaimFinalizer           = "kubernetes.io/pvc-protection"

@@ -28,14 +28,16 @@ var update = flag.Bool("update", false, "write manifests/webhooks.yaml and rbac.
 
 const dir = "manifests"
 
-// CheckWebhooks compares manifests/webhooks.yaml with what the program prints.
+// CheckWebhooks checks that manifests/webhooks.yaml is the output of the program with --print-configuration. With the
+// flag -update it writes the file.
 func CheckWebhooks(t *testing.T, p program.Program) {
 	t.Helper()
 	args := []string{"--print-configuration", "--inject-ca-from=" + p.Name + "/" + p.Name}
 	checkPrinted(t, p, "webhooks.yaml", p.Name+" "+strings.Join(args, " "), args)
 }
 
-// CheckRBAC compares manifests/rbac.yaml with what the program prints.
+// CheckRBAC checks that manifests/rbac.yaml is the output of the program with --print-rbac. With the flag -update it
+// writes the file.
 func CheckRBAC(t *testing.T, c *testcluster.Cluster, p program.Program) {
 	t.Helper()
 	args := append(Arguments(t, c), "--print-rbac")

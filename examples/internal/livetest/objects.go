@@ -38,7 +38,7 @@ func render(t *testing.T, c *testcluster.Cluster) []*unstructured.Unstructured {
 	return objects
 }
 
-// one returns the object of the kind with the name, or the only object of the kind if name is empty.
+// one returns the object of this kind and name. If the name is empty, it returns the only object of the kind.
 func one(t *testing.T, objects []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
 	t.Helper()
 	var found []*unstructured.Unstructured

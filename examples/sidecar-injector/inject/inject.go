@@ -5,8 +5,8 @@
 // The API server may call a mutating webhook again with its own output, after other webhooks and users have
 // changed that output. So the hook keeps no state and does not rely on marks in the object. It checks each
 // part (the container, the volume, each mount) and adds the missing ones. It recognizes a part by its
-// content, not by its name alone. If something else is in the place of a part, the hook denies the Pod in
-// every call.
+// content, not by its name alone. If something else has the name or the path of a part, the hook denies the
+// Pod in every call.
 package inject
 
 import (
@@ -54,7 +54,7 @@ func Hooks(image string) []*webhook.Hook {
 	}
 }
 
-// newPods returns rules without UPDATE, because the containers and volumes of a Pod are then immutable.
+// newPods returns rules for CREATE only, because an UPDATE cannot change the containers and volumes of a Pod.
 func newPods() []admissionregistrationv1.RuleWithOperations {
 	return webhook.Rules(webhook.OnCreate("", "v1", "pods"))
 }

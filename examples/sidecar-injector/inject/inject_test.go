@@ -191,7 +191,8 @@ func TestVerifyDeniesIncompletePods(t *testing.T) {
 	}
 }
 
-// A newer API server sends a Pod with fields that the types of this program lack.
+// TestUnknownFieldsStayWhereTheyAre sends a Pod with fields that the Go types of this program lack, as a newer API
+// server may do. Each field must stay in its container.
 func TestUnknownFieldsStayWhereTheyAre(t *testing.T) {
 	const body = `{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"` + Label + `":"enabled"}},"spec":{"future":1,` +
 		`"containers":[{"name":"app","image":"shop:v1","future":2}],"initContainers":[{"name":"setup","future":3}]}}`

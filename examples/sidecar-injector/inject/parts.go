@@ -80,13 +80,13 @@ func hasProxy(spec *corev1.PodSpec) bool {
 	return slices.ContainsFunc(spec.InitContainers, named) || slices.ContainsFunc(spec.Containers, named)
 }
 
-// hasVolume reports whether the Pod has a volume with the name. conflicts checks its content.
+// hasVolume reports whether the Pod has a volume with the name of the proxy's volume. conflicts checks its content.
 func hasVolume(spec *corev1.PodSpec) bool {
 	return slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == VolumeName })
 }
 
-// conflicts returns an error for each field of the user that takes the place of a part. The hooks must
-// not replace such a field.
+// conflicts returns an error for each field that uses the name or path of a part for something else. The user must
+// change such a field, because the hooks must not replace it.
 func conflicts(spec *corev1.PodSpec) field.ErrorList {
 	var errs field.ErrorList
 	for i, v := range spec.Volumes {

@@ -24,7 +24,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/webhooktest"
 )
 
-// Pod returns a Pod with one container and these changes.
+// Pod returns a Pod with one container, after it has applied the changes.
 func Pod(changes ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -46,7 +46,7 @@ func Call(t *testing.T, hook *webhook.Hook, pod, old *corev1.Pod) (*admissionv1.
 	return decision, webhooktest.Patched[corev1.Pod](t, req, decision)
 }
 
-// Fails calls the hook as Call does, and requires that the hook fails to decide. It returns the error message.
+// Fails calls the hook as Call does, and requires that the call fails without a decision. It returns the error message.
 func Fails(t *testing.T, hook *webhook.Hook, pod, old *corev1.Pod) string {
 	t.Helper()
 	return webhooktest.Failure(t, hook, request(t, pod, old)).Message
@@ -60,8 +60,8 @@ func request(t *testing.T, pod, old *corev1.Pod) *admissionv1.AdmissionRequest {
 	return webhooktest.Request(t, op, corev1.SchemeGroupVersion.WithKind("Pod"), "pods", pod, old)
 }
 
-// On calls the hook for an object of any kind, as Call does for a Pod. It returns the decision and the object after it. On
-// DELETE, object is nil.
+// On calls the hook for an object of any kind. It returns the decision and the patched object. On DELETE, object must
+// be nil.
 func On[T any](t *testing.T, hook *webhook.Hook, op admissionv1.Operation, kind schema.GroupVersionKind, resource string, object, old *T) (*admissionv1.AdmissionResponse, *T) {
 	t.Helper()
 	req := webhooktest.Request(t, op, kind, resource, object, old)
@@ -81,8 +81,8 @@ func Lister(t *testing.T, objects ...runtime.Object) cache.Indexer {
 	return indexer
 }
 
-// Denied checks that the decision is a denial with the code 403 and this message, or that it allows if the message is
-// empty.
+// Denied checks that the decision is a denial with the code 403 and this message. If the message is empty, the decision
+// must allow the request.
 func Denied(t *testing.T, decision *admissionv1.AdmissionResponse, message string) {
 	t.Helper()
 	switch {
@@ -118,16 +118,16 @@ func Idempotent(t *testing.T, hook func() *webhook.Hook, samples ...*corev1.Pod)
 	check(t, registration(t, hook), hook, idempotence.Options{}, samples)
 }
 
-// IdempotentExcept is Idempotent for a hook that breaks a law on every operation, as its original does. The reason is
-// logged.
+// IdempotentExcept runs the harness as Idempotent does, but without the law. Use it if the hook breaks the law on every
+// operation, as the original admission controller does. The log contains the reason.
 func IdempotentExcept(t *testing.T, law idempotence.Law, reason string, hook func() *webhook.Hook, samples ...*corev1.Pod) {
 	t.Helper()
 	t.Logf("%s is not checked: %s", law, reason)
 	check(t, registration(t, hook), hook, idempotence.Options{Without: []idempotence.Law{law}}, samples)
 }
 
-// IdempotentWithout is Idempotent for a hook that breaks a law on UPDATE, as the original admission controller does. On
-// CREATE it checks all laws.
+// IdempotentWithout runs the harness twice: without the law, and with all laws for CREATE only. Use it if the hook
+// breaks the law on UPDATE, as the original admission controller does.
 func IdempotentWithout(t *testing.T, law idempotence.Law, hook func() *webhook.Hook, samples ...*corev1.Pod) {
 	t.Helper()
 	of := registration(t, hook)
