@@ -51,8 +51,8 @@ func addDefault(spec *corev1.PodSpec, key string, seconds int64) {
 	})
 }
 
-// concerns reports whether the toleration can match a NoExecute taint with this key. Like the original, it ignores the
-// operator and the value of the toleration.
+// concerns reports whether the toleration can match a NoExecute taint with this key. As in the original, its operator
+// and value do not count.
 func concerns(t corev1.Toleration, key string) bool {
 	return (t.Key == key || t.Key == "") && (t.Effect == corev1.TaintEffectNoExecute || t.Effect == "")
 }

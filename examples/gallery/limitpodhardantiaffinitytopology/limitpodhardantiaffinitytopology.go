@@ -9,8 +9,8 @@
 //   - Pods in kube-system, and in the namespace of the webhook, are not checked. Otherwise a cluster could not repair
 //     itself while the webhook is down. The original needs no exception, because it runs inside the API server.
 //
-// Like the original, the hook also denies updates of Pods that it would not have admitted, such as Pods that are older
-// than its registration.
+// Like the original, the hook also checks updates. So it denies every update of a Pod that has such a requirement and
+// was created before the hook was registered.
 package limitpodhardantiaffinitytopology
 
 import (

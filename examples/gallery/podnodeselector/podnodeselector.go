@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package podnodeselector has the hooks of Kubernetes' admission controller PodNodeSelector: an annotation of a
-// namespace, or a default, lists labels that are added to the node selectors of its Pods. A Pod is denied if its own node
-// selector has another value for such a label. A configuration file can also limit the labels that the node selectors
-// of Pods in a namespace may have.
+// namespace, or a default, lists labels that are added to the node selectors of its Pods. A Pod is denied if its own
+// node selector has another value for such a label. A configuration file can also limit the labels that the node
+// selectors of Pods in a namespace may have.
 //
 // The original is k8s.io/kubernetes/plugin/pkg/admission/podnodeselector. The hooks differ from it as follows:
 //
