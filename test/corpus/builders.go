@@ -23,13 +23,13 @@ import (
 // A tree is a decoded JSON document.
 type tree = map[string]any
 
-// registered returns the case with a registration that change has modified.
+// registered returns the case after change has modified its registration.
 func (c Case) registered(change func(w *admissionregistrationv1.MutatingWebhook)) Case {
 	change(&c.Webhook)
 	return c
 }
 
-// onlyLabelled returns a change that adds an object selector for the label.
+// onlyLabelled returns a function that adds an objectSelector for the label to a registration.
 func onlyLabelled(key, value string) func(w *admissionregistrationv1.MutatingWebhook) {
 	return func(w *admissionregistrationv1.MutatingWebhook) {
 		w.ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
@@ -55,17 +55,17 @@ func kindCase(name, groupVersion, resource string, h http.Handler) Case {
 	return c
 }
 
-// onKind returns a case of a webhook that changes a Go value.
+// onKind returns a case of a webhook that decodes objects into the Go type T and applies change.
 func onKind[T any](name, groupVersion, resource string, change func(r *review.Request, object *T) error) Case {
 	return kindCase(name, groupVersion, resource, typed(change))
 }
 
-// onTemplates returns a case of a webhook that applies an edit of Pods to Pod templates.
+// onTemplates returns a case of a webhook that applies an edit to the Pod template of an object.
 func onTemplates[T any](name, groupVersion, resource string, template func(object *T) *corev1.PodTemplateSpec, e edit) Case {
 	return onKind(name, groupVersion, resource, onTemplate(template, e))
 }
 
-// mapped returns a handler that changes the decoded document. It keeps the text of numbers.
+// mapped returns a handler that decodes the object into a map and applies change. Numbers keep their text.
 func mapped(change func(r *review.Request, doc tree) error) handler {
 	return func(r *review.Request) (patch.Patch, error) {
 		decoder := json.NewDecoder(bytes.NewReader(r.Object))

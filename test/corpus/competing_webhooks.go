@@ -11,7 +11,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// P21: webhooks that undo each other's changes. N10 to N12: pairs of webhooks that agree.
+// P21: webhooks that undo each other's changes. N10 and N12: pairs of webhooks that agree. N11: a Pod with the user's
+// own version of the sidecar.
 
 func competingPatterns() []Case {
 	return []Case{

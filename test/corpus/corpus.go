@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package corpus has webhooks that show how well the idempotence harness works. Some break on reinvocation
-// in ways seen in public projects. The harness must find those. The others look similar but are correct.
+// Package corpus has webhooks that show how well the idempotence harness works. Some fail on reinvocation,
+// in ways seen in public projects, and the harness must find them. The others look similar but are correct.
 //
 // Every case is an http.Handler that answers AdmissionReviews of both versions, with its
 // registration. The name of a case begins with an ID:
@@ -10,8 +10,8 @@
 //	N1 to N12   unusual but correct webhooks
 //	M01 to M44  further broken webhooks, with their correct counterparts
 //	V01 to V37  webhooks that are easily misjudged
-//	B01 to B85  broken webhooks that the harness was not developed with
-//	C01 to C82  correct webhooks that the harness was not developed with
+//	B01 to B85  broken webhooks that were not used to develop the harness
+//	C01 to C82  correct webhooks that were not used to develop the harness
 //
 // [Random] generates further cases: correct handlers, and the same handlers with one edit that breaks them.
 package corpus
@@ -81,8 +81,8 @@ func Lookalikes() []Case {
 	)
 }
 
-// HeldOut returns webhooks that resemble those in clusters. The harness was not developed with them.
-// It must not flag the correct ones, and must find a broken law in each broken one.
+// HeldOut returns webhooks that resemble those in clusters. They were not used to develop the harness, which must not
+// flag the correct ones, and must find a broken law in each broken one.
 func HeldOut() (correct, broken []Case) {
 	correct = slices.Concat(
 		correctInjectors(), correctDefaulters(), correctOtherKinds(),
@@ -94,13 +94,13 @@ func HeldOut() (correct, broken []Case) {
 	return correct, broken
 }
 
-// breaks returns the case with these laws as the ones that the webhook breaks.
+// breaks returns the case with these laws as its Laws.
 func (c Case) breaks(laws ...string) Case {
 	c.Laws = laws
 	return c
 }
 
-// on returns the case with the given operations in its registration, instead of its own.
+// on returns the case with the operations in its rules replaced by these.
 func (c Case) on(operations ...admissionregistrationv1.OperationType) Case {
 	c.Webhook.Rules = slices.Clone(c.Webhook.Rules)
 	for i := range c.Webhook.Rules {
@@ -135,7 +135,7 @@ func (c Case) against(rivals ...edit) Case {
 // onPods returns a case of a webhook for new Pods.
 func onPods(name string, e edit) Case { return podCase(name, func() http.Handler { return pods(e) }) }
 
-// podCase returns a case of a webhook for new Pods with any handler.
+// podCase returns a case of a webhook for new Pods. newHandler returns an instance of its handler.
 func podCase(name string, newHandler func() http.Handler) Case {
 	return Case{Name: name, Webhook: registration(name, "", "pods", admissionregistrationv1.Create), New: newHandler}
 }

@@ -20,7 +20,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// C61 to C72: correct webhooks that follow later changes by others. Some broken webhooks look much the same.
+// C61 to C72: correct webhooks that adapt their results when others change the object later. Some broken webhooks look
+// much the same.
 
 func correctFollowers() []Case {
 	return []Case{
@@ -81,8 +82,8 @@ var heapFromLimit = changesAppContainers(func(c *corev1.Container) {
 	}
 })
 
-// secondVolumeName uses a second name if the first is taken. It looks for its volume under both names
-// first.
+// secondVolumeName first looks for its volume under two names. If there is none, it adds the volume under the first
+// name that is free.
 func secondVolumeName(_ *review.Request, p *corev1.Pod) error {
 	const at = "/run/settings"
 	names := []string{"settings", "settings-of-agent"}
@@ -139,8 +140,8 @@ var spreadBySelector = changes(func(d *appsv1.Deployment) {
 	}
 })
 
-// testsFirst tests the name of a container in its patch before it replaces a field. The test always passes, because the
-// patch is made from the received object.
+// testsFirst returns a patch that tests the name of a container before it replaces a field there. The test operation
+// always succeeds, because the patch is made from the received object.
 func testsFirst(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	var ops []op
 	for i, c := range objectsAt(doc, "spec", "containers") {
@@ -154,7 +155,7 @@ func testsFirst(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	return ops, nil
 }
 
-// switchedOffLater does nothing after the user switched it off. It leaves what it added before.
+// switchedOffLater does nothing once the user has switched it off. It does not remove what it has added before.
 func switchedOffLater(r *review.Request, p *corev1.Pod) error {
 	if p.Annotations["agent.example.com/inject"] != "true" {
 		return nil
@@ -172,7 +173,7 @@ var tolerationSeconds = changes(func(p *corev1.Pod) {
 	setKey(&p.Labels, "example.com/tolerations", "limited")
 })
 
-// spreadSelector sets a missing selector in list elements that have no names.
+// spreadSelector sets a missing labelSelector in topology spread constraints. The elements of that list have no names.
 var spreadSelector = changes(func(p *corev1.Pod) {
 	for i := range p.Spec.TopologySpreadConstraints {
 		if c := &p.Spec.TopologySpreadConstraints[i]; c.LabelSelector == nil {
@@ -202,8 +203,8 @@ func preferringPod() *corev1.Pod {
 	return p
 }
 
-// poolOfPreference raises the weight of preferences for a pool and adds a toleration for it. Such
-// preferences have no names.
+// poolOfPreference raises the weight of preferred node affinity terms for a pool, and adds a toleration for the pool.
+// Such terms have no names.
 var poolOfPreference = changes(func(p *corev1.Pod) {
 	if p.Spec.Affinity == nil || p.Spec.Affinity.NodeAffinity == nil {
 		return

@@ -89,7 +89,7 @@ func meshProxy(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// proxyFirst inserts its container before all others, once. It never moves the container back there.
+// proxyFirst inserts its container before all others, once. If the container is moved later, it stays there.
 var proxyFirst = changes(func(doc tree) {
 	if textAt(doc, "metadata", "annotations", "proxy.example.com/inject") != "enabled" {
 		return
@@ -255,8 +255,7 @@ func probesThroughAgent(_ *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// initFirst inserts its init container before all others, once. It never moves the container back
-// there.
+// initFirst inserts its init container before all others, once. If the container is moved later, it stays there.
 func initFirst(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	for _, list := range []string{"initContainers", "containers", "ephemeralContainers"} {
 		for _, c := range objectsAt(doc, "spec", list) {

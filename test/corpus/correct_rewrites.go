@@ -81,7 +81,7 @@ var wrapsCommand = changesContainers(func(c *corev1.Container) {
 	}
 })
 
-// enforcesFlag replaces the port in an argument. It overwrites the value of the user, always with the same constant.
+// enforcesFlag replaces the port in an argument. It overwrites the user's value, always with the same constant.
 var enforcesFlag = changesAppContainers(func(c *corev1.Container) {
 	for j, arg := range c.Args {
 		if strings.HasPrefix(arg, "--port=") {
@@ -239,7 +239,7 @@ func userOptsOut(r *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// enforcesMode overwrites a variable of the user with a constant.
+// enforcesMode overwrites the user's value of a variable with a constant.
 var enforcesMode = changesAppContainers(func(c *corev1.Container) {
 	setEnv(c, "MODE", "safe")
 })

@@ -41,14 +41,13 @@ func crashes() []Case {
 	}
 }
 
-// hashedVolumes names its volume by a hash of all volumes. A second call has another hash and adds a
-// second volume.
+// hashedVolumes names its volume by a hash of all volumes. In a second call the hash differs, so it adds a second
+// volume.
 func hashedVolumes(_ *review.Request, p *corev1.Pod) error {
 	return ensureMounted(p, emptyDir("scratch-"+hash(p.Spec.Volumes)[:8]), "/scratch-"+hash(p.Spec.Volumes)[:8])
 }
 
-// assumesLastVolume appends its volume. In later calls it overwrites the last volume, which may be
-// another one.
+// assumesLastVolume appends its volume. In later calls it overwrites the last volume, which may then be another one.
 func assumesLastVolume(r *review.Request) (patch.Patch, error) {
 	var p corev1.Pod
 	if err := json.Unmarshal(r.Object, &p); err != nil {
@@ -66,7 +65,7 @@ func assumesLastVolume(r *review.Request) (patch.Patch, error) {
 	return nil, nil
 }
 
-// mountsByVolume keeps one mount per volume. A container may mount a volume at several paths.
+// mountsByVolume keeps only one mount of each volume, although a container may mount a volume at several paths.
 var mountsByVolume = changes(func(p *corev1.Pod) {
 	for _, c := range appContainers(p) {
 		c.VolumeMounts = byName(c.VolumeMounts, func(m corev1.VolumeMount) string { return m.Name })

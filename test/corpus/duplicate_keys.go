@@ -48,7 +48,7 @@ func agentToleration() corev1.Toleration {
 	return corev1.Toleration{Key: "agent", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}
 }
 
-// tolerationsByKey keeps one toleration per key. A Pod may have several, with different effects.
+// tolerationsByKey keeps only one toleration for each key, although a Pod may have several with different effects.
 var tolerationsByKey = changes(func(p *corev1.Pod) {
 	p.Spec.Tolerations = byName(append(p.Spec.Tolerations, agentToleration()), func(t corev1.Toleration) string { return t.Key })
 })
@@ -62,8 +62,8 @@ func agentPort() corev1.ContainerPort {
 	return corev1.ContainerPort{ContainerPort: 9090, Protocol: corev1.ProtocolTCP}
 }
 
-// portsByNumber keeps one port per number. A container may use a number for TCP and for UDP. It skips
-// Pods in the host network, where the ports of two containers can conflict.
+// portsByNumber keeps only one port for each number, although a container may use a number for both TCP and UDP. It
+// skips Pods in the host network, where the ports of two containers can conflict.
 var portsByNumber = changes(func(p *corev1.Pod) {
 	if p.Spec.HostNetwork {
 		return
@@ -77,7 +77,8 @@ var portsByNumber = changes(func(p *corev1.Pod) {
 // portOnce adds its port unless the container has one with the same number and protocol.
 var portOnce = unless(func(p *corev1.Pod) bool { return p.Spec.HostNetwork }, changesAppContainers(ensurePort))
 
-// ensurePort compares the fields that the API server uses as the key of a port.
+// ensurePort adds the agent's port unless the container has it. It compares the number and the protocol, which the API
+// server uses as the key of a port.
 func ensurePort(c *corev1.Container) {
 	same := func(port corev1.ContainerPort) bool {
 		return port.ContainerPort == agentPort().ContainerPort && cmp.Or(port.Protocol, corev1.ProtocolTCP) == agentPort().Protocol
@@ -87,7 +88,7 @@ func ensurePort(c *corev1.Container) {
 	}
 }
 
-// envByName keeps one variable per name. A container may define a variable twice.
+// envByName keeps only one variable for each name, although a container may define a variable twice.
 var envByName = changesAppContainers(func(c *corev1.Container) {
 	c.Env = byName(append(c.Env, agentEnv()), func(e corev1.EnvVar) string { return e.Name })
 })

@@ -86,7 +86,7 @@ func agentEnvFrom() corev1.EnvFromSource {
 	}}
 }
 
-// blindEnvFrom appends its source without a check. A second call adds it again.
+// blindEnvFrom appends its envFrom source without a check. A second call adds it again.
 var blindEnvFrom = changesAppContainers(func(c *corev1.Container) {
 	c.EnvFrom = append(c.EnvFrom, agentEnvFrom())
 })
@@ -121,14 +121,14 @@ var ensuredEnv = changesContainers(func(c *corev1.Container) {
 	ensureEnv(c, "CERTS", "/certs")
 })
 
-// ensuredEnvFrom adds its source to each container that lacks it.
+// ensuredEnvFrom adds its envFrom source to each container that lacks it.
 var ensuredEnvFrom = changesContainers(func(c *corev1.Container) {
 	if !slices.ContainsFunc(c.EnvFrom, isAgentEnv) {
 		c.EnvFrom = append(c.EnvFrom, agentEnvFrom())
 	}
 })
 
-// isAgentEnv reports whether s is the agent's source. The same source with a prefix defines other
+// isAgentEnv reports whether s is the agent's envFrom source. With a prefix, the same ConfigMap defines other
 // variables.
 func isAgentEnv(s corev1.EnvFromSource) bool {
 	return s.Prefix == "" && s.ConfigMapRef != nil && s.ConfigMapRef.Name == agentEnvFrom().ConfigMapRef.Name

@@ -15,8 +15,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// N1 to N4 and N7: unusual but correct webhooks. N5 is in the file of P25, N6 and N9 in that of P18, N8 in
-// that of P24, and N10 to N12 in that of P21.
+// N1 to N4 and N7: unusual but correct webhooks. The others are in patch_documents.go (N5), updates.go (N6 and N9),
+// duplicate_keys.go (N8) and competing_webhooks.go (N10 to N12).
 
 func harmless() []Case {
 	return []Case{

@@ -51,8 +51,7 @@ var labelFromGenerateName = changes(func(p *corev1.Pod) {
 	}
 })
 
-// volumePerContainer adds a suffix to the name of a container to name a volume. The result may be
-// longer than 63 characters.
+// volumePerContainer names a volume after each container, with a suffix. The name may be longer than 63 characters.
 func volumePerContainer(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range appContainers(p) {
 		name := c.Name + "-logs"
@@ -91,8 +90,8 @@ var noEscalation = unless(isWindows, changesContainers(func(c *corev1.Container)
 	}
 }))
 
-// userNamespace sets hostUsers to false. The API server rejects this for a Pod in a namespace of the
-// host.
+// userNamespace sets hostUsers to false. The API server rejects this for a Pod that uses another namespace of the host,
+// such as its network.
 var userNamespace = changes(func(p *corev1.Pod) {
 	if p.Spec.HostUsers == nil && !isWindows(p) {
 		p.Spec.HostUsers = ptr.To(false)

@@ -36,8 +36,8 @@ func lifecycleLookalikes() []Case {
 	}
 }
 
-// refusesInUpdates adds its variable on CREATE and denies it on UPDATE. Such Pods can never be
-// updated.
+// refusesInUpdates adds its variable on CREATE, but denies every object with that variable on UPDATE. So such Pods can
+// never be updated.
 func refusesInUpdates(r *review.Request, p *corev1.Pod) error {
 	if r.Operation == admissionv1.Update {
 		return refusesOwnEnv(r, p)
@@ -61,7 +61,7 @@ var withArgument = changesAppContainers(func(c *corev1.Container) {
 	}
 })
 
-// needsObject returns an error for requests without an object. A DELETE has none.
+// A needsObject is a handler that fails if the request has no object, as on DELETE.
 type needsObject struct{ handler }
 
 func (h needsObject) ServeHTTP(w http.ResponseWriter, req *http.Request) {

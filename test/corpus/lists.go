@@ -63,8 +63,8 @@ var sidecarByImage = changes(func(p *corev1.Pod) {
 	}
 })
 
-// stopsAtSidecar configures the containers before its own. A container appended after the first call
-// gets no variable.
+// stopsAtSidecar configures only the containers before its own. A container appended after the first call gets no
+// variable.
 var stopsAtSidecar = inOrder(sidecarIfAbsent, changes(func(p *corev1.Pod) {
 	for _, c := range appContainers(p) {
 		if c.Name == sidecar().Name {

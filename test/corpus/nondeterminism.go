@@ -45,7 +45,7 @@ func nondeterministicLookalikes() []Case {
 	}
 }
 
-// settings returns enough entries that the iteration order usually differs between two calls.
+// settings returns a map with so many entries that the iteration order usually differs between two calls.
 func settings() map[string]string {
 	return map[string]string{"A": "1", "B": "2", "C": "3", "D": "4"}
 }
@@ -74,7 +74,7 @@ var mapIntoMap = changes(func(p *corev1.Pod) {
 	}
 })
 
-// counterCase returns a case of a handler that counts its calls.
+// counterCase returns a case of a handler that counts its calls and passes the count to change.
 func counterCase(name string, change func(p *corev1.Pod, n int64)) Case {
 	return podCase(name, func() http.Handler {
 		var calls atomic.Int64

@@ -59,7 +59,7 @@ func otherKinds() []Case {
 	}
 }
 
-// servicePortsByNumber keeps one port per number. A Service may use a number for TCP and for UDP.
+// servicePortsByNumber keeps only one port for each number, although a Service may use a number for both TCP and UDP.
 var servicePortsByNumber = changes(func(s *corev1.Service) {
 	s.Spec.Ports = byName(s.Spec.Ports, func(p corev1.ServicePort) int32 { return p.Port })
 	setKey(&s.Annotations, "example.com/ports", "checked")
@@ -148,7 +148,7 @@ var addsMinAvailable = changes(func(b *policyv1.PodDisruptionBudget) {
 	}
 })
 
-// The type countingWidget loses a retries field of 0 when it is encoded.
+// The type countingWidget omits the field retries when it is encoded with the value 0.
 type countingWidget struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`

@@ -91,7 +91,8 @@ func TestLookalikesPassEveryProbe(t *testing.T) {
 	}
 }
 
-// excused reports whether err is a difference and the case declares exceptions or permits advice.
+// excused reports whether the case permits the error. This is so for a difference, if the case has exceptions or
+// permits advice.
 func excused(c Case, err error) bool {
 	var d difference
 	return errors.As(err, &d) && (len(c.Exceptions) > 0 || c.Advice)
@@ -186,8 +187,9 @@ func valid(c Case, doc object) error {
 	return invalid(r.object)
 }
 
-// freshly sends the same call to 100 new instances. If the result depends on the iteration order of a map with four
-// entries, two of them differ: Go yields one of its orders with probability 5/8, so that 20 instances are too few.
+// freshly sends the same call to 100 new instances, which must return the same object. If the result depends on the
+// iteration order of a map with four entries, two of them differ: Go yields one of its orders with probability 5/8, so
+// that 20 instances are too few.
 func freshly(c Case) error {
 	doc := inputs(c)[0]
 	want, err := do(c.New(), call{object: doc})
@@ -206,8 +208,8 @@ func freshly(c Case) error {
 	return nil
 }
 
-// addedLater checks law L4b: the result must not depend on whether a container or step was added before
-// or after the first call. It adds one at either end of the list.
+// addedLater checks law L4b: the result must not depend on whether a container or step was added before or after the
+// first call. It adds a new one, once at the front of the list and once at the end.
 func addedLater(c Case) error {
 	return each(c, func(c Case, doc object) error {
 		for _, front := range []bool{false, true} {
@@ -270,7 +272,7 @@ func keep(c Case, doc object) error {
 	return nil
 }
 
-// withoutLegacy removes the parts that P25 and N5 remove on purpose.
+// withoutLegacy returns a copy of doc without the volumes that the webhooks of P25 and N5 remove on purpose.
 func withoutLegacy(doc object) object {
 	doc = clone(doc)
 	spec, _ := doc["spec"].(object)

@@ -30,7 +30,7 @@ func Random(seed int64) (correct Case, buggy func(i int) (Case, bool)) {
 	}
 }
 
-// A part is one edit of a random handler.
+// A part is one edit of a random handler, with the bugs that can replace it.
 type part struct {
 	name   string
 	ensure edit
@@ -83,8 +83,7 @@ func randomWord(r *rand.Rand) string {
 	return string(word)
 }
 
-// describe lists the names of the parts. After the part with index at it adds how, the name of the bug in that
-// part.
+// describe returns the names of the parts. It adds how, the name of a bug, to the name of the part with index at.
 func describe(parts []part, at int, how string) string {
 	var names []string
 	for i, p := range parts {
@@ -141,7 +140,7 @@ func (m *partInputs) each(change func(c *corev1.Container)) edit {
 	})
 }
 
-// missing returns an edit of each container in m.others for which has is false.
+// missing returns an edit of each container in m.others for which has returns false.
 func (m *partInputs) missing(has func(c *corev1.Container) bool, change func(c *corev1.Container)) edit {
 	return m.each(func(c *corev1.Container) {
 		if !has(c) {
@@ -150,7 +149,7 @@ func (m *partInputs) missing(has func(c *corev1.Container) bool, change func(c *
 	})
 }
 
-// early returns a bug that skips the whole Pod as soon as done is true for one of m.others.
+// early returns a bug that skips the whole Pod if done returns true for any container in m.others.
 func (m *partInputs) early(done func(c *corev1.Container) bool, e edit) bug {
 	return broken("early return", func(r *review.Request, p *corev1.Pod) error {
 		if slices.ContainsFunc(m.others(p), done) {
@@ -160,7 +159,7 @@ func (m *partInputs) early(done func(c *corev1.Container) bool, e edit) bug {
 	}, "L4b", "L5")
 }
 
-// denied returns a bug that rejects Pods for which when is true, such as the results of the edit.
+// denied returns a bug that rejects Pods for which when returns true, such as results of the edit.
 func denied(when func(p *corev1.Pod) bool, e edit) bug {
 	return broken("refuses its own output", func(r *review.Request, p *corev1.Pod) error {
 		if when(p) {

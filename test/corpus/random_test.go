@@ -69,7 +69,8 @@ func TestBrokenRandomHandlersFail(t *testing.T) {
 	}
 }
 
-// TestEachBugAloneFails tests a handler with one part: first correct, then with each bug of the part.
+// TestEachBugAloneFails tests handlers with a single part. The probes must find no fault in the correct part, and must
+// find each of its bugs.
 func TestEachBugAloneFails(t *testing.T) {
 	for i, newPart := range slices.Concat(metadataParts, containerParts, podParts) {
 		m := newPartInputs(int64(i))
@@ -94,7 +95,7 @@ func newPartInputs(seed int64) *partInputs {
 	return &partInputs{Rand: rand.New(rand.NewPCG(uint64(seed), 1)), word: "word-a", own: []string{"word-a"}}
 }
 
-// wrong runs several probes and returns the first error.
+// wrong runs several probes and returns the first error that one of them returns.
 func wrong(c Case) error {
 	for _, p := range []probe{again, freshly, addedLater, keeps, besideSimilarParts} {
 		if err := p(c); err != nil {
@@ -104,7 +105,8 @@ func wrong(c Case) error {
 	return nil
 }
 
-// besideSimilarParts makes calls with objects that already have parts like the ones that the handler adds.
+// besideSimilarParts calls the handler with objects that already have parts similar to those that it adds. It must keep
+// the user's parts, and change nothing in a second call.
 func besideSimilarParts(c Case) error {
 	h := c.New()
 	for _, before := range []object{parse(plain), parse(rich)} {
@@ -129,7 +131,8 @@ func besideSimilarParts(c Case) error {
 	return nil
 }
 
-// usesOthers returns an error if a call mounts a hostPath volume, because these always belong to the user.
+// usesOthers returns an error if a call mounts a hostPath volume, because no handler adds such volumes: they belong to
+// the user.
 func usesOthers(h http.Handler, doc object) error {
 	r, err := do(h, call{object: doc})
 	if err != nil || !r.allowed {
@@ -143,8 +146,8 @@ func usesOthers(h http.Handler, doc object) error {
 	return nil
 }
 
-// similarParts are functions that add parts to doc. These resemble the parts that the handler added: after is the
-// object that a call returned for doc.
+// similarParts maps descriptions to functions that add parts to doc. The added parts resemble those that the handler
+// adds, as seen in after, the result of a call for doc.
 var similarParts = map[string]func(doc, after object){
 	"containers of the same name in the other list": func(doc, after object) {
 		spec := doc["spec"].(object)

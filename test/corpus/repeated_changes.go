@@ -81,8 +81,8 @@ func shortenedTo(begin int) edit {
 	}
 }
 
-// comparedWhole compares its container with one that lacks the defaults of the API server. They always
-// differ, so every call replaces the container.
+// comparedWhole compares its container with a copy that lacks the defaults of the API server. The two always differ, so
+// every call replaces the container.
 var comparedWhole = changes(func(p *corev1.Pod) {
 	want := sidecar()
 	if c := container(p, want.Name); c == nil {
@@ -92,8 +92,8 @@ var comparedWhole = changes(func(p *corev1.Pod) {
 	}
 })
 
-// requested raises the memory requests to 1Gi. If not correct, it also raises them above the limit,
-// which is invalid.
+// requested raises the memory requests to 1Gi. If correct is false, it raises them even above the limit, which is
+// invalid.
 func requested(correct bool) edit {
 	least := resource.MustParse("1Gi")
 	return func(_ *review.Request, p *corev1.Pod) error {
@@ -133,7 +133,7 @@ func summarized(without string) func(*review.Request, *appsv1.Deployment) error 
 	}
 }
 
-// owned adds its owner reference. If not correct, it adds the reference in every call, without a check.
+// owned adds its owner reference. If correct is false, it adds the reference in every call, without a check.
 func owned(correct bool) edit {
 	own := metav1.OwnerReference{APIVersion: "bugs.example.com/v1", Kind: "Widget", Name: "agent", UID: "0b2f8a1e-5b0a-4f0e-9a51-0d2b8f3c6a01"}
 	return func(_ *review.Request, p *corev1.Pod) error {
@@ -144,7 +144,7 @@ func owned(correct bool) edit {
 	}
 }
 
-// finalized adds its finalizer. If not correct, it adds the finalizer in every call, without a check.
+// finalized adds its finalizer. If correct is false, it adds the finalizer in every call, without a check.
 func finalized(correct bool) edit {
 	return func(r *review.Request, p *corev1.Pod) error {
 		if correct {
@@ -179,8 +179,8 @@ func sameKeys(a, b corev1.TopologySpreadConstraint) bool {
 	return a.TopologyKey == b.TopologyKey && a.WhenUnsatisfiable == b.WhenUnsatisfiable
 }
 
-// pathBefore puts its directory before a search path. If not correct, it adds the directory in
-// every call, without a check.
+// pathBefore puts its directory before a search path. If correct is false, it adds the directory in every call, without
+// a check.
 func pathBefore(correct bool) edit {
 	const bin = "/agent/bin"
 	return func(_ *review.Request, p *corev1.Pod) error {
@@ -208,7 +208,7 @@ func inTwoCalls(r *review.Request, p *corev1.Pod) error {
 	return sidecarIfAbsent(r, p)
 }
 
-// intoNilMap sets a label. If not correct, it panics on a Pod without labels.
+// intoNilMap sets a label. If correct is false, it panics on a Pod without labels.
 func intoNilMap(correct bool) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		if p.Labels == nil && correct {

@@ -57,7 +57,7 @@ func envelopeCase(name string, spoil func(*envelope)) Case {
 	return envelopesCase(name, func() func(*envelope) { return spoil })
 }
 
-// envelopesCase is like envelopeCase, but every instance gets a spoil function with its own state.
+// envelopesCase returns a case as envelopeCase does, but every instance gets a spoil function with its own state.
 func envelopesCase(name string, newSpoil func() func(*envelope)) Case {
 	return podCase(name, func() http.Handler {
 		spoil := newSpoil()

@@ -88,21 +88,21 @@ func sampleBudget() *policyv1.PodDisruptionBudget {
 	}
 }
 
-// zeroWidget sets retries to 0, which is not the default.
+// zeroWidget returns a Widget with retries set to 0, which is not the default.
 func zeroWidget() *unstructured.Unstructured {
 	w := sampleWidget()
 	at(w.Object, "spec")["retries"] = int64(0)
 	return w
 }
 
-// numberWidget has a number in a field that is usually a string.
+// numberWidget returns a Widget with a number in a field that is usually a string.
 func numberWidget() *unstructured.Unstructured {
 	w := sampleWidget()
 	at(w.Object, "spec")["memory"] = int64(1000)
 	return w
 }
 
-// limitedPod has CPU and memory limits.
+// limitedPod returns a Pod with CPU and memory limits.
 func limitedPod() *corev1.Pod {
 	limits := corev1.ResourceList{corev1.ResourceMemory: overhead.DeepCopy(), corev1.ResourceCPU: resource.MustParse("2")}
 	return samplePod(nil, corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1", Resources: corev1.ResourceRequirements{Limits: limits}}}})

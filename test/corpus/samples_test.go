@@ -37,7 +37,7 @@ func TestSamplesAreChanged(t *testing.T) {
 	}
 }
 
-// TestMovesPort checks a case that has no samples.
+// TestMovesPort checks that the edit movesPort changes the port http, because its case has no samples.
 func TestMovesPort(t *testing.T) {
 	pod := parse(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web"},"spec":{"containers":[{"name":"app","image":"app:1","ports":[{"name":"http","containerPort":8080}]}]}}`)
 	r, err := do(pods(movesPort), call{object: pod})

@@ -31,7 +31,7 @@ func selfCountingLookalikes() []Case {
 	}
 }
 
-// countsItself counts the containers and then adds its own. A second call counts one more.
+// countsItself counts the containers and then adds its own. A second call has a count that is one higher.
 var countsItself = inOrder(changes(func(p *corev1.Pod) {
 	annotate(p, "agent/containers", strconv.Itoa(len(p.Spec.Containers)))
 }), sidecarIfAbsent)
@@ -41,7 +41,7 @@ var countsOthers = inOrder(changes(func(p *corev1.Pod) {
 	annotate(p, "agent/containers", strconv.Itoa(len(foreign(p, sidecar().Name))))
 }), sidecarIfAbsent)
 
-// hashesItsSidecar hashes the containers and then adds its own. A second call has another hash.
+// hashesItsSidecar hashes the containers and then adds its own. In a second call the hash differs.
 func hashesItsSidecar(r *review.Request, p *corev1.Pod) error {
 	annotate(p, "agent/hash", hash(p.Spec.Containers))
 	return sidecarIfAbsent(r, p)

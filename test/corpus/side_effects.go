@@ -63,8 +63,8 @@ func (s *secrets) snapshot() any {
 	return maps.Clone(s.writes)
 }
 
-// writes returns a case of a handler that stores a Secret and mounts it. Without a check of dryRun it
-// also stores the Secret in dry runs.
+// writes returns a case of a handler that mounts a Secret. If when returns true for a request, it also stores the
+// Secret. If when ignores dryRun, the handler breaks a law.
 func writes(name string, when func(r *review.Request) bool) Case {
 	stored := &secrets{writes: map[string]int{}}
 	c := noneOnDryRun(onPods(name, func(r *review.Request, p *corev1.Pod) error {
@@ -77,8 +77,8 @@ func writes(name string, when func(r *review.Request) bool) Case {
 	return c
 }
 
-// allocates returns a case of a handler that gives each object the next number. If guarded, a dry run
-// shows the next number without taking it. Otherwise a dry run takes a number.
+// allocates returns a case of a handler that gives each object the next number. If guarded is true, a dry run shows the
+// next number but does not take it.
 func allocates(name string, guarded bool) Case {
 	return noneOnDryRun(podCase(name, func() http.Handler {
 		var last atomic.Int64

@@ -45,7 +45,7 @@ func onCreate(e edit) edit { return onOperation(admissionv1.Create, e) }
 
 func onUpdate(e edit) edit { return onOperation(admissionv1.Update, e) }
 
-// onOperation returns an edit that skips requests of other operations.
+// onOperation returns an edit that applies e only to requests with this operation.
 func onOperation(want admissionv1.Operation, e edit) edit {
 	return func(r *review.Request, p *corev1.Pod) error {
 		if r.Operation != want {

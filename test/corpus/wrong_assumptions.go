@@ -260,7 +260,7 @@ var sortsContainers = changes(func(p *corev1.Pod) {
 	slices.SortStableFunc(p.Spec.Containers, func(a, b corev1.Container) int { return cmp.Compare(a.Name, b.Name) })
 })
 
-// envFirst inserts a variable before all others. With keep it moves the variable to the front in every
+// envFirst inserts a variable before all others. If keep is true, it moves the variable to the front again in every
 // call, so two such webhooks never agree.
 func envFirst(keep bool) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
@@ -307,7 +307,7 @@ func firstConfigured(_ *review.Request, p *corev1.Pod) error {
 	return firstConfiguredWith(p, "AGENT_PORT", "15000")
 }
 
-// sourceByName keeps one source per ConfigMap and Secret. A container may use one twice, with
+// sourceByName keeps only one envFrom source for each ConfigMap or Secret, although a container may use one twice, with
 // different prefixes.
 var sourceByName = changesContainers(func(c *corev1.Container) {
 	c.EnvFrom = byName(append(c.EnvFrom, agentEnvFrom()), func(s corev1.EnvFromSource) string {
@@ -321,9 +321,8 @@ var sourceByName = changesContainers(func(c *corev1.Container) {
 	})
 })
 
-// recordsRegistry records the registry of each image once. A rival that changes the registry makes the
-// result depend on the order. If name is true, it records the rest of the image instead, which the
-// rival keeps.
+// recordsRegistry records the registry of each image once. If a rival changes the registry, the result depends on the
+// order of the two webhooks. If name is true, it records the rest of the image instead, which the rival keeps.
 func recordsRegistry(name bool) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		for _, c := range everyContainer(p) {
