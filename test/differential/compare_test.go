@@ -55,7 +55,8 @@ func (v view) add(path string, value any) {
 	}
 }
 
-// place returns the key of a list element: its index, or for managedFields, which are sorted by time, the manager.
+// place returns the key of a list element. That is its index, except for managedFields, which are sorted by time: there
+// it is made of the manager, operation, subresource and API version.
 func place(path string, i int, element any) any {
 	entry, ok := element.(map[string]any)
 	if !ok || !strings.HasSuffix(path, ".managedFields") {
@@ -64,7 +65,7 @@ func place(path string, i int, element any) any {
 	return fmt.Sprintf("%v %v %v %v", entry["manager"], entry["operation"], entry["subresource"], entry["apiVersion"])
 }
 
-// addJSON adds a JSON document, or plain text if raw is not JSON.
+// addJSON adds the values of a JSON document, or the text if raw is not JSON.
 func (v view) addJSON(path string, raw []byte) {
 	if raw == nil {
 		return
@@ -77,12 +78,12 @@ func (v view) addJSON(path string, raw []byte) {
 	v.add(path, value)
 }
 
-// notOfWebhooks are the prefixes of annotations that other parts of the API server add.
+// notOfWebhooks are the prefixes of those audit annotations that come from other parts of the API server.
 var notOfWebhooks = []string{"authorization.k8s.io/", "apiserver.latency.k8s.io/", "pod-security.kubernetes.io/"}
 
-// addWarnings adds each warning together with the previous one, so that compare checks their order. If there are
-// several validating webhooks, it ignores the order, because they are called concurrently. Warnings about values of
-// built-in types may be anywhere between the others.
+// addWarnings adds each warning together with the previous one, so that compare checks their order. It ignores the
+// order if there are several validating webhooks, because they are called concurrently. It also ignores the positions
+// of warnings about values of built-in types.
 func (v view) addWarnings(r *chain.Result) {
 	validating := 0
 	for _, c := range r.Calls {
@@ -103,7 +104,8 @@ func (v view) addWarnings(r *chain.Result) {
 	}
 }
 
-// aboutValue matches the start of warnings about values of built-in types: the path of a field.
+// aboutValue matches the start of a warning about a value of a built-in type. Such a warning begins with the path of a
+// field.
 var aboutValue = regexp.MustCompile(`^(template\.)?spec\.`)
 
 // raced reports whether several validating webhooks rejected the request. The API server reports

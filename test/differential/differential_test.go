@@ -32,7 +32,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// enough is a number of cases that is large enough to reach every limit and every entry of covered.
+// enough is a number of cases that reaches every limit and every count in covered.
 const enough = 400
 
 // Each case has its own seed, and the seeds are consecutive.
@@ -216,9 +216,9 @@ func runCase(t *testing.T, c testCase, process, server chain.Engine, counts *tal
 	}
 }
 
-// asStored replaces the old object of a request with the stored object, including uid and managedFields.
-// It takes the stored object from a call of a webhook, if there was one. So both engines start from the
-// same object.
+// asStored replaces the old object of a request with the stored object, including uid and managedFields, so that both
+// engines start from the same object. It takes the stored object, and its resourceVersion, from a webhook call of the
+// first engine. If no webhook was called, it returns the request unchanged.
 func asStored(t *testing.T, req chain.Request, r *chain.Result) chain.Request {
 	stored := shown(r)
 	if req.OldObject == nil || stored == nil {

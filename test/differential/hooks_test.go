@@ -141,7 +141,7 @@ func webhooks() chain.Webhooks {
 	return w
 }
 
-// scripted is the handler of a slot. It runs the action that the object has for the slot.
+// A scripted is the handler of the slot with that name. It runs the action that the object selects for the slot.
 type scripted string
 
 func (s scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -101,7 +101,8 @@ func same(_ string, req *admissionv1.AdmissionRequest, r *admissionv1.AdmissionR
 	patch(fmt.Sprintf(`[{"op":"replace","path":"/kind","value":%q}]`, req.Kind.Kind))("", req, r)
 }
 
-// annotate records in an annotation that the slot was called. With count, it counts the calls there.
+// annotate returns a response that records in an annotation that the slot was called. If count is true, the annotation
+// counts the calls.
 func annotate(count bool) respond {
 	return func(slot string, req *admissionv1.AdmissionRequest, r *admissionv1.AdmissionResponse) {
 		n := seen(slot, req)

@@ -39,8 +39,8 @@ type scenario struct {
 	rejected string
 }
 
-// A step is a mutating webhook of a scenario. Its calls run the entries of the script in order.
-// Further calls change nothing.
+// A step is a mutating webhook of a scenario. Each of its calls runs the next entry of the script. Further calls change
+// nothing.
 type step struct {
 	name      string
 	script    []string

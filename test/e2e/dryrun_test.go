@@ -194,7 +194,8 @@ var _ = Describe("requests", func() {
 	}
 })
 
-// optionsOf registers hooks for ConfigMaps. The hooks add the decoded options of each request to the collection.
+// optionsOf registers hooks for ConfigMaps and returns a collection. The hooks add the decoded options of each request
+// to it.
 func optionsOf[O any](ctx context.Context, version, namespace string) *collection[O] {
 	GinkgoHelper()
 	var seen collection[O]

@@ -25,12 +25,13 @@ import (
 // reviewVersions are the AdmissionReview versions that specs run with.
 var reviewVersions = []string{"v1", "v1beta1"}
 
-// markerURL is the address of the marker hooks. A separate server serves them.
+// markerURL is the address of the server that startMarker starts.
 var markerURL string
 
 const markerMessage = "the configuration is enforced"
 
-// startMarker serves the two marker hooks. A call of a marker hook shows that the API server enforces a configuration.
+// startMarker serves two hooks, the marker hooks. register appends one to each configuration. Once the API server calls
+// it, the configuration is enforced.
 func startMarker() {
 	deny := func(context.Context, *webhook.Request[metav1.PartialObjectMetadata]) error {
 		return webhook.Deny(markerMessage)

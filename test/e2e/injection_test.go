@@ -29,7 +29,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// convertedCRD has two versions. The spec's server is its conversion webhook.
+// convertedCRD has two versions. Its conversion webhook is on the server that the spec starts.
 const convertedCRD = `{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "coins.injection.example.com"},
 	"spec": {"group": "injection.example.com", "scope": "Namespaced", "names": {"plural": "coins", "kind": "Coin"},
 		"versions": [

@@ -18,7 +18,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// templated returns an object of every built-in kind with a Pod template, and where its Pod spec is.
+// templated maps the name of every built-in kind that has a Pod template to an object of that kind.
 func templated(ns string) map[string]client.Object {
 	labels := map[string]string{"app": "web"}
 	meta := metav1.ObjectMeta{Namespace: ns, Name: "web"}

@@ -33,7 +33,8 @@ type rule struct {
 
 type change = func(*admissionregistrationv1.ValidatingWebhook)
 
-// goodRegistration returns a complete registration. The API server and admitkit then check the same object.
+// goodRegistration returns a registration in which all fields without a default are set. So the API server and admitkit
+// check the same object.
 func goodRegistration() admissionregistrationv1.ValidatingWebhook {
 	return admissionregistrationv1.ValidatingWebhook{
 		Name:                    "judged.example.com",

@@ -35,12 +35,13 @@ const (
 	ifNeeded = admissionregistrationv1.IfNeededReinvocationPolicy
 )
 
-// sign adds an annotation with the name of the hook. Plugins of the API server ignore it.
+// sign returns an edit that adds an annotation with the name of the hook. Plugins of the API server ignore this
+// annotation.
 func sign(name string) edit {
 	return func(_ int, pod *corev1.Pod) { metav1.SetMetaDataAnnotation(&pod.ObjectMeta, name, "was here") }
 }
 
-// count writes the number of the round, so the hook changes the object in both rounds.
+// count returns an edit that writes the number of the round, so that the hook changes the object in both rounds.
 func count(name string) edit {
 	return func(round int, pod *corev1.Pod) {
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, name, fmt.Sprint("round ", round))
@@ -56,8 +57,8 @@ func onlyIn(round int, e edit) edit {
 	}
 }
 
-// inject adds a container without resources. When the API server runs its plugins again,
-// LimitRanger sets the defaults of the namespace in it.
+// inject adds a container without resources. The API server then runs its plugins again, and LimitRanger sets the
+// namespace's default resources in the container.
 func inject(_ int, pod *corev1.Pod) {
 	for _, c := range pod.Spec.Containers {
 		if c.Name == "sidecar" {
@@ -67,7 +68,7 @@ func inject(_ int, pod *corev1.Pod) {
 	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "sidecar", Image: "example.com/sidecar:1"})
 }
 
-// report records the resources of the sidecar, which exist only in the second round.
+// report records the resources of the sidecar in an annotation. The sidecar has resources only in the second round.
 func report(_ int, pod *corev1.Pod) {
 	for _, c := range pod.Spec.Containers {
 		if c.Name == "sidecar" && !c.Resources.Requests.Cpu().IsZero() {

@@ -242,7 +242,7 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Grpc-Status", "0")
 }
 
-// has reports whether a span with the id, or a reference to one, was received.
+// has reports whether the collector has received a span with the id, or a reference to such a span.
 func (c *collector) has(id trace.SpanID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -102,7 +102,7 @@ func (s *Ship) DeepCopyObject() runtime.Object {
 	return &copied
 }
 
-// crewOnly is a projection with the crew only.
+// crewOnly is a projection of Ship with only the crew.
 type crewOnly struct {
 	Spec struct {
 		Crew []Sailor `json:"crew,omitempty"`
@@ -123,7 +123,7 @@ func crew(sailors ...string) string {
 	return `{"crew":[` + strings.Join(sailors, ",") + `],` + fittings + `}`
 }
 
-// crewChanges are changes of a list by handlers, with the expected spec.
+// crewChanges are changes that a handler makes to the list of sailors, each with the spec that must result.
 var crewChanges = []struct {
 	name string
 	edit func([]Sailor) []Sailor

@@ -63,7 +63,7 @@ func (p *project) matchesManifests(t *testing.T, dir, text, namespace string) {
 }
 
 // installsChart installs the chart as a release, and deletes the namespace without uninstalling the release. The
-// configurations are deleted with the namespace, so they do not block the cluster.
+// webhook configurations must be deleted with the namespace, so that they do not block the cluster.
 func (p *project) installsChart(t *testing.T, dir string) {
 	registering.Lock()
 	defer registering.Unlock()
@@ -92,8 +92,9 @@ func (p *project) installsChart(t *testing.T, dir string) {
 	})
 }
 
-// runsInRelease runs the program of a self-managed project with the arguments and permissions that the release gives
-// it. It then runs the Job with which "helm uninstall" begins. At the end the program is installed again.
+// runsInRelease runs the program of a self-managed project with the arguments and permissions from the release. It then
+// runs the Job that "helm uninstall" would run first. Finally it runs the program again, so that its hooks are
+// registered.
 func (p *project) runsInRelease(t *testing.T, dir, namespace string) {
 	p.useAccount(t, dir, namespace)
 	args := func(text string) []string {

@@ -301,7 +301,8 @@ func (p *project) namesMissingServer(t *testing.T, dir string) {
 	}
 }
 
-// grows adds hooks, and checks that the user's files stay unchanged.
+// grows runs "admitkit add hook". The command must not change the user's files. A second run must fail and change
+// nothing.
 func (p *project) grows(t *testing.T, dir string) {
 	before := read(t, dir)
 	command(t, dir, admitkit, append([]string{"add", "hook"}, p.add...)...)

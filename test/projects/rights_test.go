@@ -48,8 +48,8 @@ func (p *project) install(t *testing.T, dir string) {
 	}
 }
 
-// useAccount writes a kubeconfig that the method replica uses. It is for the program's ServiceAccount in the namespace.
-// useAccount also replaces the Service, so that calls reach this machine.
+// useAccount writes a kubeconfig for the program's ServiceAccount in the namespace. The method replica uses this
+// kubeconfig. useAccount also replaces the Service, so that calls reach this machine.
 func (p *project) useAccount(t *testing.T, dir, namespace string) {
 	for _, args := range [][]string{
 		{"delete", "service", p.name, "-n", namespace},
@@ -87,8 +87,8 @@ contexts:
 `)
 }
 
-// outlivesItsNamespace deletes the namespace, and thus everything that serves the hooks, without uninstalling them. It
-// checks that Pods can soon be created again, because the configurations are deleted with the namespace.
+// outlivesItsNamespace deletes the namespace, and thus everything that serves the hooks, without uninstalling them.
+// Soon afterwards it must be possible to create Pods again, because the configurations are deleted with the namespace.
 func (p *project) outlivesItsNamespace(t *testing.T, dir string) {
 	registering.Lock()
 	defer registering.Unlock()

@@ -37,7 +37,7 @@ type victim struct {
 
 const callPath = "/mutate/" + MutatingName
 
-// attacks are all attacks. The number of slow bodies is below MaxInFlight, so that honest calls are admitted.
+// attacks are all attacks. Fewer than MaxInFlight clients send slow bodies, so that honest calls are admitted.
 var attacks = []attack{
 	{"slow headers", 100, 5 * time.Second, func(ctx context.Context, v *victim) error {
 		return v.overTLS(ctx, func(conn net.Conn) error {

@@ -85,7 +85,7 @@ func (b *bundles) watch(ctx context.Context) {
 	}
 }
 
-// record adds the result of a read that began at asked.
+// record adds a bundle that a read returned. The read began at the time asked.
 func (b *bundles) record(bundle []byte, asked time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

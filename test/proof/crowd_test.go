@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestOverloadOfConnectionsFailsNoCall runs 40 clients against a limit of 20 connections. Each client
-// keeps its connection. The server may close a connection while a client sends a call. The client then
-// repeats the call.
+// TestOverloadOfConnectionsFailsNoCall runs 40 clients against a limit of 20 connections. Each client keeps its
+// connection. The server may close a connection while a client sends a call, and the client then repeats the call. In
+// the end no call may fail.
 func TestOverloadOfConnectionsFailsNoCall(t *testing.T) {
 	s := newService(t, 0)
 	s.settings = Settings{Server: Admitkit, Pause: time.Millisecond, ShutdownDelay: -1, MaxConnections: 20, MaxInFlight: 100}

@@ -22,8 +22,8 @@ const (
 	Forbidden      = "forbidden"
 )
 
-// Hooks returns a mutating and a validating hook for the ConfigMaps of a namespace. Each call takes the time
-// pause, and fails if its context ends earlier. The context must not end while the client still waits.
+// Hooks returns a mutating and a validating hook for the ConfigMaps of a namespace. Each call lasts as long as pause,
+// and fails if its context ends earlier. The context must not end while the client still waits.
 func Hooks(namespace string, pause time.Duration) []*webhook.Hook {
 	rules := webhook.Rules(webhook.OnCreate("", "v1", "configmaps"))
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}}

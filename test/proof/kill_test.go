@@ -42,7 +42,8 @@ func TestKillFailsOnlyExposedCalls(t *testing.T) {
 	}
 }
 
-// TestKillOfTheOnlyReplicaFailsOtherCalls shows that TestKillFailsOnlyExposedCalls can fail.
+// TestKillOfTheOnlyReplicaFailsOtherCalls shows that TestKillFailsOnlyExposedCalls can fail. It kills the only replica,
+// so calls must fail that are not exposed.
 func TestKillOfTheOnlyReplicaFailsOtherCalls(t *testing.T) {
 	if k := kill(t, killable(t, 1), 1, true); k.failed <= k.exposed.total() {
 		t.Errorf("%d calls failed, want more than %d: %+v\n%s", k.failed, k.exposed.total(), k.exposed, k.failures)

@@ -71,8 +71,8 @@ func (l *load) end() {
 	<-l.stopped
 }
 
-// create returns a call that creates a ConfigMap as a dry run, for which the API server calls both
-// hooks. It fails if a hook fails or the mutating hook was not called.
+// create returns a function that creates a ConfigMap as a dry run, for which the API server calls both hooks. The
+// function fails if a hook fails or the mutating hook was not called.
 func create(namespace string, data map[string]string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)

@@ -80,7 +80,8 @@ func TestOverloadIsShed(t *testing.T) {
 	checkUsers(t, &users, over)
 }
 
-// unloaded lets several callers make calls at the same time. Each makes one call after the other.
+// unloaded lets several callers make calls at the same time, too few to overload the replica. Each makes one call after
+// the other.
 func unloaded(c *caller, callers, each int) {
 	var group sync.WaitGroup
 	for range callers {
@@ -101,8 +102,8 @@ type overloading struct {
 	made   int
 }
 
-// overload makes overloadTimes times as many calls as the replica can take, and one call per second
-// through the API server. At the end the direct calls give up, and those through the API server continue.
+// overload makes overloadTimes as many calls as the replica can take, and one call per second through the API server.
+// At the end it cancels the direct calls, and waits for those through the API server.
 func overload(t *testing.T, s *service, c *caller, users *samples) overloading {
 	t.Helper()
 	o := overloading{start: time.Now(), lasted: scale(5*time.Second, time.Minute)}

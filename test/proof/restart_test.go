@@ -37,8 +37,8 @@ func restarts(t *testing.T, count int, maxLag time.Duration, settings Settings) 
 	return l
 }
 
-// TestRollingRestartFailsNoCall restarts replicas under load. The balancer learns of each restart at
-// once, or only after a delay.
+// TestRollingRestartFailsNoCall restarts replicas under load. In one case the balancer learns of each restart at once,
+// and in the other only after a delay. No call may fail.
 func TestRollingRestartFailsNoCall(t *testing.T) {
 	rows := []struct {
 		name   string
@@ -59,7 +59,8 @@ func TestRollingRestartFailsNoCall(t *testing.T) {
 	}
 }
 
-// TestRollingRestartOfOtherServersFailsCalls shows that TestRollingRestartFailsNoCall can fail.
+// TestRollingRestartOfOtherServersFailsCalls shows that TestRollingRestartFailsNoCall can fail. It restarts other
+// webhook servers, which must fail calls.
 func TestRollingRestartOfOtherServersFailsCalls(t *testing.T) {
 	rows := []struct {
 		name     string

@@ -103,7 +103,8 @@ func TestNaiveRotationFailsCalls(t *testing.T) {
 	})
 }
 
-// rotationFails rotates under load until enough reports that enough calls and handshakes have failed.
+// rotationFails rotates certificates under load until enough, called with the numbers of failed calls and handshakes,
+// returns true. The test fails if that takes more than a minute.
 func rotationFails(t *testing.T, s *service, rotate func(), enough func(failedCalls, failedHandshakes int) bool) {
 	t.Helper()
 	live := watchBundles(t, s)

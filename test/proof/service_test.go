@@ -144,8 +144,8 @@ func (s *service) restart(t *testing.T, r *replica) {
 	s.fill(t, r)
 }
 
-// awaitEnforced waits until the API server calls both hooks. It uses configurations and the Service only
-// some time after they are stored.
+// awaitEnforced waits until the API server calls both hooks. The API server uses new configurations and a new Service
+// only some time after they are stored.
 func (s *service) awaitEnforced(t *testing.T) {
 	t.Helper()
 	allowed, denied := create(s.namespace, nil), create(s.namespace, map[string]string{Forbidden: "yes"})

@@ -9,8 +9,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// TestRestartSpreadsLoad proves that new replicas get calls. The API server reuses its connections, but
-// the webhook server closes old ones.
+// TestRestartSpreadsLoad checks that new replicas get calls, although the API server reuses its connections. For this,
+// the webhook server closes old connections.
 func TestRestartSpreadsLoad(t *testing.T) {
 	const rate = 30
 	s := newService(t, 0)
