@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// These variables define the shell completion of flags by name: either fixed values, or YAML files, any files or
-// folders. A flag name has the same meaning in all commands. A command that needs another completion registers it
+// These variables define the shell completion of flags by name. fixedFlags maps a flag to its values. The others list the
+// flags whose values are YAML files, any files, or folders. A flag name has the same meaning in all commands. A command that needs another completion registers it
 // itself.
 var (
 	fixedFlags = map[string][]string{

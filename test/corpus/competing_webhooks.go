@@ -75,7 +75,7 @@ func insertsInitFirst(c corev1.Container) edit {
 	return unless(func(p *corev1.Pod) bool { return nameTaken(p, c.Name) }, movesInitFirst(c))
 }
 
-// automount sets the field only if it is nil, so the first of two such webhooks decides.
+// automount sets automountServiceAccountToken only if it is nil, so the first of two such webhooks decides.
 func automount(value bool) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		if p.Spec.AutomountServiceAccountToken == nil {

@@ -13,6 +13,9 @@
 //	B01 to B85  broken webhooks that were not used to develop the harness
 //	C01 to C82  correct webhooks that were not used to develop the harness
 //
+// The comments of handlers and edits describe the webhook that they implement. "Its parts" are the parts of an object,
+// such as containers and volumes, that this webhook adds.
+//
 // [Random] generates further cases: correct handlers, and the same handlers with one edit that breaks them.
 package corpus
 

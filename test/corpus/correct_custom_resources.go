@@ -180,8 +180,7 @@ func registersOutside() Case {
 	return c
 }
 
-// assignsSlots returns a case that gives each Pod the next slot, once. The user declares that the
-// slot may differ.
+// assignsSlots returns a case that gives each Pod the next slot, once. An exception declares that the slot may differ.
 func assignsSlots() Case {
 	return podCase("C55 takes a slot once, declared", func() http.Handler {
 		var last atomic.Int64
@@ -202,7 +201,7 @@ func recordsCreator(r *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// renamesAnnotation renames an annotation. The user declares that the old one disappears.
+// renamesAnnotation renames an annotation. An exception declares that the old name disappears.
 func renamesAnnotation(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	const key = "sidecar.example.com/inject"
 	annotations, _ := member[tree](doc, "metadata", "annotations")
@@ -215,7 +214,7 @@ func renamesAnnotation(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) 
 	return []op{{Op: "move", From: "/metadata/annotations/" + pointerToken(legacyKey), Path: "/metadata/annotations/" + pointerToken(key)}}, nil
 }
 
-// noHostPaths denies Pods with host paths and mounts certificates in all others.
+// noHostPaths denies Pods with hostPath volumes, and mounts certificates in all other Pods.
 func noHostPaths(r *review.Request, p *corev1.Pod) error {
 	for _, v := range p.Spec.Volumes {
 		if v.HostPath != nil {

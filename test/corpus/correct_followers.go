@@ -42,7 +42,8 @@ func correctFollowers() []Case {
 	}
 }
 
-// sumRequested sums the requests of the other containers, so its result changes only if they do.
+// sumRequested writes the sum of the other containers' memory requests into an annotation. The annotation changes only
+// if those requests change.
 func sumRequested(r *review.Request, p *corev1.Pod) error {
 	sum := resource.Quantity{}
 	for _, c := range appContainers(p) {
@@ -54,8 +55,8 @@ func sumRequested(r *review.Request, p *corev1.Pod) error {
 	return sidecarIfAbsent(r, p)
 }
 
-// portsFollowed lists the ports of the other containers in every call, so the sidecar follows their
-// changes.
+// portsFollowed writes the ports of the other containers into a variable of the sidecar. It does so in every call, so
+// the variable follows later changes.
 func portsFollowed(r *review.Request, p *corev1.Pod) error {
 	if err := sidecarIfAbsent(r, p); err != nil {
 		return err

@@ -67,7 +67,7 @@ var nativeSidecar = changes(func(p *corev1.Pod) {
 	}
 })
 
-// cleansUp sets a field that can still be changed while a Job runs.
+// cleansUp sets ttlSecondsAfterFinished if it is nil. The API server permits that even while a Job runs.
 var cleansUp = changes(func(j *batchv1.Job) {
 	if j.Spec.TTLSecondsAfterFinished == nil {
 		j.Spec.TTLSecondsAfterFinished = ptr.To[int32](3600)

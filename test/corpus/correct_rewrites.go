@@ -110,7 +110,8 @@ var dropsAllCapabilities = changes(func(p *corev1.Pod) {
 	}
 })
 
-// recordsDefaultContainer records the first container before it adds its own, once.
+// recordsDefaultContainer records the name of the first container in an annotation, and then adds its own container. It
+// does each only once.
 func recordsDefaultContainer(_ *review.Request, p *corev1.Pod) error {
 	const key = "kubectl.kubernetes.io/default-container"
 	if _, ok := p.Annotations[key]; !ok && len(p.Spec.Containers) > 0 {
@@ -127,7 +128,7 @@ func hashesOnce(r *review.Request, p *corev1.Pod) error {
 	return sidecarIfAbsent(r, p)
 }
 
-// configuresOne sets the address in the first container, unless some container has it.
+// configuresOne sets a variable with its address in the first container, unless some container has that variable.
 func configuresOne(_ *review.Request, p *corev1.Pod) error {
 	for _, c := range appContainers(p) {
 		if findEnv(c, "AGENT_ADDRESS") != nil {
@@ -173,8 +174,7 @@ var recordsLimits = changes(func(p *corev1.Pod) {
 	}
 })
 
-// stampsOnce writes a random value in the first call and keeps it. The user declares that the value
-// may differ.
+// stampsOnce writes a random value in the first call and keeps it. An exception declares that the value may differ.
 var stampsOnce = changes(func(p *corev1.Pod) {
 	if p.Annotations["agent/seen"] == "" {
 		annotate(p, "agent/seen", randomHex())
@@ -204,7 +204,7 @@ func enforcesSidecar(r *review.Request, p *corev1.Pod) error {
 	return sidecarIfAbsent(r, p)
 }
 
-// removesLegacyAnnotation removes an annotation of the user. The user declares that this is intended.
+// removesLegacyAnnotation removes an annotation of the user. An exception declares that this is intended.
 var removesLegacyAnnotation = changes(func(p *corev1.Pod) {
 	if delete(p.Annotations, "legacy/on"); len(p.Annotations) == 0 {
 		p.Annotations = nil

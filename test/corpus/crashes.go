@@ -100,7 +100,7 @@ var parsesQuantity = changes(func(p *corev1.Pod) {
 	})
 })
 
-// noServiceLinks sets a field of the Pod specification that is immutable in updates.
+// noServiceLinks sets enableServiceLinks, which is immutable in updates.
 var noServiceLinks = changes(func(p *corev1.Pod) {
 	p.Spec.EnableServiceLinks = ptr.To(false)
 })
@@ -195,8 +195,8 @@ var volumeByContent = changes(func(p *corev1.Pod) {
 	addVolume(p, want)
 })
 
-// tokenAsText writes stringData, which the API server moves to data. A second call does not find it
-// there.
+// tokenAsText writes a key of stringData, which the API server moves to data. A second call does not look there, and
+// writes the key again.
 var tokenAsText = changes(func(s *corev1.Secret) {
 	if s.Type == corev1.SecretTypeOpaque && s.StringData["agent-token"] == "" {
 		if s.StringData == nil {

@@ -213,7 +213,7 @@ func earlyStore(w *widget) error {
 	return blindStore(w)
 }
 
-// storeMounted checks for its store and, in each step, for its mount.
+// storeMounted adds its store and, in each step, its mount. It adds each only if it is missing.
 func storeMounted(w *widget) error {
 	for _, s := range w.Spec.Stores {
 		if s.Name == ownStore.Name && s != ownStore {

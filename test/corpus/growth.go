@@ -111,7 +111,7 @@ func guardedMount(_ *review.Request, p *corev1.Pod) error {
 // variable again.
 var guardedBoth = inOrder(certsMounted, blindEnv)
 
-// certsMounted checks for its volume and, in each container, for its mount.
+// certsMounted adds its volume and, in each container, its mount. It adds each only if it is missing.
 func certsMounted(_ *review.Request, p *corev1.Pod) error {
 	return ensureMounted(p, certs(), "/certs")
 }

@@ -25,8 +25,8 @@ func lostChangePatterns() []Case {
 	}
 }
 
-// signsImages stores a hash of some images and denies Pods whose hash differs. It also denies a change
-// by another webhook.
+// signsImages stores a hash of some images and denies Pods whose hash differs. So it denies Pods whose images another
+// webhook has changed for a good reason.
 func signsImages(_ *review.Request, p *corev1.Pod) error {
 	var images []string
 	for _, c := range everyContainer(p) {

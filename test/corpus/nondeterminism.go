@@ -115,7 +115,7 @@ var lastSeen = changes(func(p *corev1.Pod) {
 	annotate(p, "agent/last-seen", time.Now().Format(time.RFC3339Nano))
 })
 
-// firstSeen writes the time of the first call and keeps it. The user declares that the time may differ.
+// firstSeen writes the time of the first call and keeps it. An exception declares that the time may differ.
 var firstSeen = changes(func(p *corev1.Pod) {
 	if _, ok := p.Annotations["agent/first-seen"]; ok {
 		return

@@ -48,7 +48,7 @@ func documentCase(name string, operations func(doc map[string]any) patch.Patch) 
 	return podCase(name, func() http.Handler { return document(operations) })
 }
 
-// isOK reports whether the metadata at the path has the annotation.
+// isOK reports whether the metadata at the path has the annotation agent/ok.
 func isOK(doc map[string]any, at []string) bool {
 	ok, _ := member[string](doc, with(at, "annotations", "agent/ok")...)
 	return ok == "yes"

@@ -68,8 +68,8 @@ var finalizer = changes(func(p *corev1.Pod) {
 	}
 })
 
-// countsUpdates counts the updates in an annotation. Applying the same manifest again changes the
-// object.
+// countsUpdates counts the updates in an annotation. So the object changes even if a user applies the same manifest
+// again.
 func countsUpdates(r *review.Request, p *corev1.Pod) error {
 	if r.Operation == admissionv1.Update {
 		n, _ := strconv.Atoi(p.Annotations["agent/updates"])

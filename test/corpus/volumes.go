@@ -58,7 +58,7 @@ func nameFromNamespace(r *review.Request, p *corev1.Pod) error {
 
 func token() corev1.Volume { return secretVolume("tok", "agent-token") }
 
-// tokenMounted checks for its volume and, in each container, for its mount.
+// tokenMounted adds its volume and, in each container, its mount. It adds each only if it is missing.
 func tokenMounted(_ *review.Request, p *corev1.Pod) error {
 	return ensureMounted(p, token(), "/tok")
 }

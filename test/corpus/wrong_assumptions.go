@@ -149,8 +149,8 @@ func appendsBlindly(doc map[string]any) patch.Patch {
 	return patch.Patch{add("/spec/initContainers/-", setup())}
 }
 
-// testsDefault moves Pods from the default scheduler to its own. The patch tests for the default scheduler first.
-// Unless checks is set, that test fails in the second call.
+// testsDefault moves Pods from the default scheduler to its own. The patch tests for the default scheduler first. In a
+// second call that test fails, unless checks is true.
 func testsDefault(checks bool) func(doc map[string]any) patch.Patch {
 	usual := json.RawMessage(`"default-scheduler"`)
 	return func(doc map[string]any) patch.Patch {
@@ -215,7 +215,7 @@ func cachesByNamespace() http.Handler {
 	})
 }
 
-// instanceName gives each instance a random name. If shown, the name is written into Pods, so two
+// instanceName gives each instance a random name. If shown is true, the handler writes the name into Pods, so two
 // instances disagree.
 func instanceName(shown bool) func() http.Handler {
 	return func() http.Handler {

@@ -114,7 +114,7 @@ func annotate(count bool) respond {
 	}
 }
 
-// failAgain sends a patch that fails once another webhook has changed the object.
+// failAgain sends a patch that cannot be applied, but only after another webhook has changed the object.
 func failAgain(slot string, req *admissionv1.AdmissionRequest, r *admissionv1.AdmissionResponse) {
 	if strings.Contains(string(req.Object.Raw), `"seen-m`) {
 		patch(`[{"op":"remove","path":"/nowhere"}]`)(slot, req, r)
@@ -140,7 +140,7 @@ func warn(slot string, _ *admissionv1.AdmissionRequest, r *admissionv1.Admission
 	r.Warnings = []string{"from " + slot, "from all"}
 }
 
-// audit adds an audit annotation that depends on the object.
+// audit adds audit annotations with the name of the slot and the number of times that the slot has changed the object.
 func audit(slot string, req *admissionv1.AdmissionRequest, r *admissionv1.AdmissionResponse) {
 	r.AuditAnnotations = map[string]string{"slot": slot, "seen": strconv.Itoa(seen(slot, req))}
 }

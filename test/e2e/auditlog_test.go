@@ -80,7 +80,7 @@ func records(annotations map[string]string, prefix string) map[string]record {
 	return all
 }
 
-// mutations returns the mutation records as lines: "round_0_index_1 b.example.com true".
+// mutations returns the mutation records of an audit event as lines, such as "round_0_index_1 b.example.com true".
 func mutations(annotations map[string]string) []string {
 	GinkgoHelper()
 	var lines []string

@@ -30,7 +30,7 @@ func (i *installation) account(name string) *rest.Config {
 	return c
 }
 
-// permissions returns the generated permissions for the installation.
+// permissions returns the permissions that the function RBAC of package install generates for the installation.
 func (i *installation) permissions(account string, hooks ...*webhook.Hook) *installing.Permissions {
 	GinkgoHelper()
 	p, err := installing.RBAC(i.o, installing.RBACOptions{ServiceAccount: account, Hooks: hooks})

@@ -40,8 +40,8 @@ type requestOptions struct {
 	DryRun             []string `json:"dryRun"`
 }
 
-// watch registers a mutating and a validating hook with r, waits until both are enforced, and returns their
-// logbook. The hooks call handle unless it is nil.
+// watch registers a mutating and a validating hook with the registration r, waits until both are enforced, and returns
+// their logbook. The hooks call handle unless it is nil.
 func watch[T any](ctx context.Context, r admissionregistrationv1.ValidatingWebhook, handle func(hook string, req *webhook.Request[T]) error) *logbook[T] {
 	GinkgoHelper()
 	seen := &logbook[T]{}

@@ -93,7 +93,8 @@ func timeoutSeconds(s int32) change {
 	return func(w *admissionregistrationv1.ValidatingWebhook) { w.TimeoutSeconds = &s }
 }
 
-// selectors sets the same selector in both fields, which follow the same rules.
+// selectors returns a change that sets namespaceSelector and objectSelector to the same selector. Both follow the same
+// rules.
 func selectors(requirements ...metav1.LabelSelectorRequirement) change {
 	return func(w *admissionregistrationv1.ValidatingWebhook) {
 		w.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: requirements}
@@ -108,7 +109,7 @@ func labels(key, value string) change {
 	}
 }
 
-// conditions sets the matchConditions. It takes pairs of a name and an expression.
+// conditions returns a change that sets the matchConditions. Its arguments are pairs of a name and an expression.
 func conditions(pairs ...string) change {
 	return func(w *admissionregistrationv1.ValidatingWebhook) {
 		w.MatchConditions = []admissionregistrationv1.MatchCondition{}

@@ -365,7 +365,7 @@ var _ = Describe("reinvocation", func() {
 	})
 })
 
-// patched returns the patch records as lines: "round_0_index_1 b.example.com".
+// patched returns the patch records of an audit event as lines, such as "round_0_index_1 b.example.com".
 func patched(annotations map[string]string) []string {
 	GinkgoHelper()
 	var lines []string

@@ -17,7 +17,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// A run without a filter ends with a list of all specs. Every spec must run and pass.
+// A run of the suite without a filter prints a list of all specs at its end. Every spec must run and pass.
 var _ = ReportAfterSuite("all specs ran and passed", func(report Report) {
 	c := report.SuiteConfig
 	if filters := slices.Concat(c.FocusStrings, c.SkipStrings, c.FocusFiles, c.SkipFiles); len(filters) == 0 && c.LabelFilter == "" {

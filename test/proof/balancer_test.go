@@ -29,7 +29,7 @@ type balancer struct {
 	changed   chan struct{} // closed and replaced whenever an endpoint changes
 }
 
-// An endpoint is one replica.
+// An endpoint is one replica behind the balancer.
 type endpoint struct {
 	*process
 	stopProbes  context.CancelFunc
@@ -40,8 +40,8 @@ type endpoint struct {
 	exposed     exposure // exposed calls since the replica was killed
 }
 
-// A connection is forwarded to an endpoint. It carries at most one call at a time, since the API
-// server calls webhooks over HTTP/1.1.
+// A connection is a client's connection that the balancer forwards to an endpoint. It carries at most one call at a
+// time, since the API server calls webhooks over HTTP/1.1.
 type connection struct {
 	turns      int  // how often the client began to send: in the handshake, and for each request
 	fromClient bool // the last bytes came from the client

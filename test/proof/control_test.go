@@ -3,8 +3,8 @@
 package proof
 
 // This file defines the protocol between a proof and its replicas. The proof writes Settings to the standard input of a
-// replica. The replica writes Hello to standard output when it listens, and serves Stats over plain HTTP. It stops at
-// once when its standard input ends, so it never outlives the proof.
+// replica. The replica writes Hello to standard output when it listens, and serves Stats over plain HTTP. The
+// replica stops at once when its standard input ends, so it never outlives the proof.
 
 import (
 	"time"

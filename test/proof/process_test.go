@@ -165,7 +165,7 @@ func (p *process) memory(t *testing.T, field string) int64 {
 	return 0
 }
 
-// tail keeps the last 16 KiB that were written.
+// A tail is a writer that keeps the last 16 KiB.
 type tail struct {
 	mu    sync.Mutex
 	text  []byte

@@ -21,7 +21,7 @@ type sample struct {
 	err  string // empty if the call succeeded
 }
 
-// samples are the results of many calls. It is safe for concurrent use.
+// samples are the results of many calls. They are safe for concurrent use.
 type samples struct {
 	mu   sync.Mutex
 	list []sample

@@ -46,7 +46,7 @@ func newSelfManaged(r Rotation) (certs.Source, error) {
 	})
 }
 
-// fixed serves one certificate.
+// A fixed is a source with one certificate that never changes.
 type fixed struct{ pair *tls.Certificate }
 
 func (f fixed) Start(ctx context.Context) error {
@@ -60,7 +60,8 @@ func (f fixed) Bundle() []byte { return nil }
 
 func (f fixed) Status() certs.Status { return certs.Status{Trusted: true} }
 
-// configFor returns the client configuration for the API server, with the lag of the settings.
+// configFor returns a client configuration for the API server. Each request and each response is delayed by less than
+// r.MaxLag.
 func configFor(r Rotation) (*rest.Config, error) {
 	config, err := clientcmd.RESTConfigFromKubeConfig(r.Kubeconfig)
 	if err != nil {

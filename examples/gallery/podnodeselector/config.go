@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A Config has the node selectors of the cluster. The zero value adds and forbids none.
+// A Config has the node selectors of the cluster. The zero value adds no labels and permits all.
 type Config struct {
 	// Default is added to the node selectors of Pods in namespaces without the annotation.
 	Default labels.Set
