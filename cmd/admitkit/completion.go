@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// These variables define the shell completion of flags by name. fixedFlags maps a flag to its values. The others list the
-// flags whose values are YAML files, any files, or folders. A flag name has the same meaning in all commands. A command that needs another completion registers it
-// itself.
+// These variables define the shell completion of flags by name. fixedFlags maps a flag to its values. The other
+// variables list the flags whose values are YAML files, files of any kind, or folders. A flag name has the same meaning
+// in all commands. A command that needs another completion registers it itself.
 var (
 	fixedFlags = map[string][]string{
 		"color":      {"auto", "always", "never"},

@@ -127,7 +127,7 @@ func (c Case) except(path, law, reason string) Case {
 	return c
 }
 
-// against returns the case with webhooks for Pods as rivals.
+// against returns the case with these rivals: webhooks that apply the edits to Pods.
 func (c Case) against(rivals ...edit) Case {
 	for _, rival := range rivals {
 		c.Rivals = append(c.Rivals, func() http.Handler { return pods(rival) })

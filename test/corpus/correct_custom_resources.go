@@ -22,7 +22,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// C47 to C60: correct webhooks for custom resources, and others with unusual implementations.
+// C47 to C60: correct webhooks for custom resources, and correct webhooks with unusual implementations.
 
 func correctCustomResources() []Case {
 	return []Case{
@@ -180,7 +180,8 @@ func registersOutside() Case {
 	return c
 }
 
-// assignsSlots returns a case that gives each Pod the next slot, once. An exception declares that the slot may differ.
+// assignsSlots returns a case that gives each Pod the next slot, once. An exception of the case declares that the slot
+// may differ.
 func assignsSlots() Case {
 	return podCase("C55 takes a slot once, declared", func() http.Handler {
 		var last atomic.Int64
@@ -201,7 +202,7 @@ func recordsCreator(r *review.Request, p *corev1.Pod) error {
 	return nil
 }
 
-// renamesAnnotation renames an annotation. An exception declares that the old name disappears.
+// renamesAnnotation renames an annotation. An exception of the case declares that the old name disappears.
 func renamesAnnotation(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	const key = "sidecar.example.com/inject"
 	annotations, _ := member[tree](doc, "metadata", "annotations")

@@ -151,7 +151,7 @@ var rotated = changes(func(s *corev1.Secret) {
 	setKey(&s.Annotations, "rotation.example.com/kind", "opaque")
 })
 
-// accountDefaults adds its pull secret if it is missing and disables the token mount if that is unset.
+// accountDefaults adds its pull secret if it is missing, and sets automountServiceAccountToken to false if it is nil.
 var accountDefaults = changes(func(a *corev1.ServiceAccount) {
 	own := corev1.LocalObjectReference{Name: "registry-mirror"}
 	if !slices.Contains(a.ImagePullSecrets, own) {

@@ -174,7 +174,8 @@ var recordsLimits = changes(func(p *corev1.Pod) {
 	}
 })
 
-// stampsOnce writes a random value in the first call and keeps it. An exception declares that the value may differ.
+// stampsOnce writes a random value in the first call and keeps it. An exception of the case declares that the value may
+// differ.
 var stampsOnce = changes(func(p *corev1.Pod) {
 	if p.Annotations["agent/seen"] == "" {
 		annotate(p, "agent/seen", randomHex())
@@ -204,7 +205,7 @@ func enforcesSidecar(r *review.Request, p *corev1.Pod) error {
 	return sidecarIfAbsent(r, p)
 }
 
-// removesLegacyAnnotation removes an annotation of the user. An exception declares that this is intended.
+// removesLegacyAnnotation removes an annotation of the user. An exception of the case declares that this is intended.
 var removesLegacyAnnotation = changes(func(p *corev1.Pod) {
 	if delete(p.Annotations, "legacy/on"); len(p.Annotations) == 0 {
 		p.Annotations = nil

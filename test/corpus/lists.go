@@ -118,8 +118,8 @@ var requirementInTerms = changes(func(p *corev1.Pod) {
 	}
 })
 
-// usesOldIndexes inserts its container at the front and then patches the others at their old indexes,
-// each of which is now one too low.
+// usesOldIndexes inserts its container at the front. It then patches the other containers at their old indexes, each of
+// which is now one too low.
 func usesOldIndexes(_ *admissionv1.AdmissionRequest, doc tree) ([]op, error) {
 	var ops []op
 	if !named(doc, "agent") {

@@ -92,7 +92,7 @@ func setPort(p *corev1.Pod, port int) {
 	}
 }
 
-// setEnvValue sets a value, but leaves a variable with a reference as it is.
+// setEnvValue sets the value of a variable. It does not change a variable that takes its value from a reference.
 func setEnvValue(c *corev1.Container, name, value string) {
 	if e := findEnv(c, name); e == nil || e.ValueFrom == nil {
 		setEnv(c, name, value)
@@ -115,7 +115,7 @@ var lastSeen = changes(func(p *corev1.Pod) {
 	annotate(p, "agent/last-seen", time.Now().Format(time.RFC3339Nano))
 })
 
-// firstSeen writes the time of the first call and keeps it. An exception declares that the time may differ.
+// firstSeen writes the time of the first call and keeps it. An exception of the case declares that the time may differ.
 var firstSeen = changes(func(p *corev1.Pod) {
 	if _, ok := p.Annotations["agent/first-seen"]; ok {
 		return

@@ -65,7 +65,7 @@ var servicePortsByNumber = changes(func(s *corev1.Service) {
 	setKey(&s.Annotations, "example.com/ports", "checked")
 })
 
-// addsTLSOnce adds TLS for all hosts unless there is any TLS. A host added later gets none.
+// addsTLSOnce adds TLS for all hosts, unless the Ingress already has TLS for any host. A host added later gets none.
 var addsTLSOnce = changes(func(i *networkingv1.Ingress) {
 	if len(i.Spec.TLS) > 0 {
 		return

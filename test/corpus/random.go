@@ -83,7 +83,8 @@ func randomWord(r *rand.Rand) string {
 	return string(word)
 }
 
-// describe returns the names of the parts. It adds how, the name of a bug, to the name of the part with index at.
+// describe returns the names of the parts, separated by commas. The part with the index at is followed by the name of
+// its bug, the argument how, in parentheses.
 func describe(parts []part, at int, how string) string {
 	var names []string
 	for i, p := range parts {
@@ -96,7 +97,7 @@ func describe(parts []part, at int, how string) string {
 	return strings.Join(names, ", ")
 }
 
-// composed returns a case with all parts. The part with index at has the bug b, unless at is -1.
+// composed returns a case with all parts. The part with the index at has the bug b. If at is -1, no part has a bug.
 func composed(name string, parts []part, at int, b bug) Case {
 	c := podCase(name, func() http.Handler {
 		edits := make([]edit, len(parts))
@@ -119,7 +120,7 @@ func (m *partInputs) others(p *corev1.Pod) []*corev1.Container {
 	return slices.DeleteFunc(everyContainer(p), func(c *corev1.Container) bool { return slices.Contains(m.own, c.Name) })
 }
 
-// tryEach returns an edit of every container in m.others. It stops at the first error.
+// tryEach returns an edit that applies change to every container in m.others. It stops at the first error.
 func (m *partInputs) tryEach(change func(c *corev1.Container) error) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		for _, c := range m.others(p) {
@@ -131,7 +132,7 @@ func (m *partInputs) tryEach(change func(c *corev1.Container) error) edit {
 	}
 }
 
-// each returns an edit of every container in m.others.
+// each returns an edit that applies change to every container in m.others.
 func (m *partInputs) each(change func(c *corev1.Container)) edit {
 	return changes(func(p *corev1.Pod) {
 		for _, c := range m.others(p) {
@@ -140,7 +141,7 @@ func (m *partInputs) each(change func(c *corev1.Container)) edit {
 	})
 }
 
-// missing returns an edit of each container in m.others for which has returns false.
+// missing returns an edit that applies change to each container in m.others for which has returns false.
 func (m *partInputs) missing(has func(c *corev1.Container) bool, change func(c *corev1.Container)) edit {
 	return m.each(func(c *corev1.Container) {
 		if !has(c) {

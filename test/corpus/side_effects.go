@@ -45,7 +45,7 @@ func noneOnDryRun(c Case) Case {
 	return c
 }
 
-// secrets stands in for the Secrets stored in a cluster.
+// secrets counts how often each Secret was written. It replaces the Secrets of a cluster.
 type secrets struct {
 	mu     sync.Mutex
 	writes map[string]int

@@ -178,8 +178,8 @@ func TestEngines(t *testing.T) {
 	counts.report(t)
 }
 
-// once sends a request until the API server handles it in one attempt. The API server repeats an attempt if
-// its cached object is outdated.
+// once repeats a request until the API server handles it in one attempt. The API server makes another attempt if its
+// cached object is outdated.
 func once(ctx context.Context, server chain.Engine, c testCase) (*chain.Result, error) {
 	steps := 1
 	if c.kind == "pods" && c.request.Operation == admissionv1.Delete && !c.request.DryRun {

@@ -72,7 +72,8 @@ type killing struct {
 	failures string
 }
 
-// kill kills count replicas under load. If removed is true, the balancer knows of each kill at once.
+// kill kills replicas under load, one at a time, and as many as count says. If removed is true, the balancer knows of
+// each kill at once.
 func kill(t *testing.T, s *service, count int, removed bool) killing {
 	t.Helper()
 	l := startLoad(t, restartRate, create(s.namespace, nil))

@@ -22,7 +22,7 @@ type load struct {
 	stopped chan struct{}
 }
 
-// startLoad makes rate calls per second until the load is stopped.
+// startLoad calls the function call at a constant rate per second until the load is stopped.
 func startLoad(t *testing.T, rate int, call func(context.Context) error) *load {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))

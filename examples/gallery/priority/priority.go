@@ -77,7 +77,7 @@ func (p *policy) mutate(_ context.Context, req *webhook.Request[corev1.Pod]) err
 	return nil
 }
 
-// either returns the first value, or the second one if there is no first.
+// either returns first, or second if first is nil.
 func either[T any](first, second *T) *T {
 	if first != nil {
 		return first
