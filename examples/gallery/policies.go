@@ -117,7 +117,7 @@ func load[T any](file string, read func(string) (T, error)) (config T, err error
 	return read(file)
 }
 
-// names lists the admission controllers.
+// names returns the names of the admission controllers, separated by commas.
 func names() string { return strings.Join(slices.Sorted(maps.Keys(policies)), ", ") }
 
 // A selection has the values of the flags --enable and --config.

@@ -125,7 +125,7 @@ func sampleGateway() *unstructured.Unstructured {
 	}}
 }
 
-// secureGateway appends a listener unless one has its name.
+// secureGateway appends its listener unless the gateway has a listener with the same name.
 var secureGateway = changes(func(doc tree) {
 	spec := at(doc, "spec")
 	for _, l := range objectsAt(doc, "spec", "listeners") {

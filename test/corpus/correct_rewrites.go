@@ -45,8 +45,8 @@ func correctRewrites() []Case {
 	}
 }
 
-// injectsRevision injects the sidecar unless the user requests another revision. It writes the
-// annotation that it reads.
+// injectsRevision injects the sidecar unless the annotation agent/revision requests a revision other than v1. If the
+// annotation is missing, it sets v1.
 func injectsRevision(_ *review.Request, p *corev1.Pod) error {
 	revision := p.Annotations["agent/revision"]
 	if revision == "" {
@@ -228,8 +228,8 @@ var movesPort = unless(func(p *corev1.Pod) bool { return p.Spec.HostNetwork }, c
 	}
 }))
 
-// userOptsOut injects the sidecar unless the user sets the annotation to another value. It writes the
-// default itself.
+// userOptsOut injects the sidecar unless the user has set the annotation agent/inject to something other than
+// "enabled". If the annotation is missing, it sets that value.
 func userOptsOut(r *review.Request, p *corev1.Pod) error {
 	switch p.Annotations["agent/inject"] {
 	case "", "enabled":

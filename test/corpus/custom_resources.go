@@ -179,7 +179,7 @@ func blindStep(w *widget) error {
 	return nil
 }
 
-// stepIfAbsent adds its step unless one has its name.
+// stepIfAbsent adds its step unless the widget has a step with the same name.
 func stepIfAbsent(w *widget) error {
 	if slices.ContainsFunc(w.Spec.Steps, func(s step) bool { return s.Name == "agent" }) {
 		return nil

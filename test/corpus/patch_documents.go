@@ -113,7 +113,7 @@ func appendsToList(doc map[string]any) patch.Patch {
 	return replacesList(doc)
 }
 
-// slashNotEscaped does not escape the slash in the key, so its path does not exist.
+// slashNotEscaped does not escape the slash in a key, so the path in its patch does not exist.
 func slashNotEscaped(doc map[string]any) patch.Patch {
 	var p patch.Patch
 	if _, ok := member[map[string]any](doc, "metadata", "annotations"); !ok {

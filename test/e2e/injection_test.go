@@ -83,7 +83,7 @@ func serveWith(source certs.Source, listener net.Listener, mux http.Handler) {
 	})
 }
 
-// runSource starts the source as a ServiceAccount with the generated permissions.
+// runSource starts the source as a ServiceAccount that has only the permissions that package install generates for it.
 func runSource(ctx context.Context, o certs.Options, hooks ...*webhook.Hook) certs.Source {
 	GinkgoHelper()
 	permissions, err := installing.RBAC(installing.Options{Configuration: webhook.ConfigurationOptions{Name: o.Namespace, Namespace: o.Namespace, URL: "https://127.0.0.1"}},
