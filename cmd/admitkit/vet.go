@@ -26,8 +26,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/vet"
 )
 
-// calledByGoVet reports whether "go vet -vettool" has started this program. It passes -V=full, or -flags, or flags of
-// the analyzer and a .cfg file that describes a package. See package unitchecker.
+// calledByGoVet reports whether "go vet -vettool" has started this program. In that case the arguments are -V=full, or
+// -flags, or flags of the analyzer and a .cfg file that describes a package. See package unitchecker.
 func calledByGoVet(args []string) bool {
 	if len(args) == 0 {
 		return false

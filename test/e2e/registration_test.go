@@ -62,7 +62,8 @@ func judgeOutput(ctx context.Context, m *admissionregistrationv1.MutatingWebhook
 	return errors.Join(errs...)
 }
 
-// expectComparison compares theirs, the API server's error, with the result of admitkit for the same registration.
+// expectComparison passes a registration to admitkit, and checks that admitkit and the API server accept or reject it
+// as want says. The argument theirs is the API server's error for the registration, or nil.
 func expectComparison(ctx context.Context, want comparison, theirs error, o webhook.ConfigurationOptions, hooks ...*webhook.Hook) {
 	GinkgoHelper()
 	m, v, ours := webhook.Configurations(o, hooks...)

@@ -65,7 +65,7 @@ func killable(t *testing.T, replicas int) *service {
 	return s
 }
 
-// A killing is the result of kills under load.
+// A killing is the result of the function kill: which calls were exposed, and which failed.
 type killing struct {
 	exposed  exposure
 	failed   int

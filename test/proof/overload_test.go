@@ -94,7 +94,7 @@ func unloaded(c *caller, callers, each int) {
 	group.Wait()
 }
 
-// An overloading is the result of overloading a replica.
+// An overloading describes one run of the function overload: its time, and the number of calls that it made.
 type overloading struct {
 	start  time.Time
 	end    time.Time
