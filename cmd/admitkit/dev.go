@@ -22,13 +22,13 @@ func newDev(s *screen.Screen) *cobra.Command {
 user, the request, the hook's response and its patch as a diff.
 
 PACKAGE is a folder or an import path with hooks: exported variables of type
-*webhook.Hook, exported functions that take no parameters and return one, or a
-function Hooks like the one that "admitkit init" generates. The default is
-./hooks if that folder exists, and otherwise the current folder. dev passes its
-environment variables on to the hooks.
+*webhook.Hook, exported functions without parameters that return a
+*webhook.Hook, or a function Hooks like the one that "admitkit init" generates.
+The default is ./hooks if that folder exists, and otherwise the current folder.
+dev passes its environment variables on to the hooks.
 
-dev rebuilds and restarts the hooks when the source of PACKAGE changes, or that of
-a package of its module that it imports. Calls during a build wait for the new
+dev rebuilds and restarts the hooks when a source file changes: one of PACKAGE, or
+one of a package that PACKAGE imports from the same module. Calls during a build wait for the new
 hooks, up to their timeout. If the build fails, dev prints the errors and keeps
 the previous hooks running. If the registration of a hook has changed, dev
 applies it again.

@@ -24,8 +24,9 @@ func newLint(s *screen.Screen) *cobra.Command {
 		Short:   "Check webhook configurations against good practices",
 		GroupID: "check",
 		Long: `Check webhook configurations against good practices. lint finds configurations
-that the API server rejects, webhooks that can lock up a cluster, that slow down
-requests or are never called, and certificates that do not match.
+that the API server rejects; webhooks that can lock up a cluster, that slow down
+requests or that are never called; and serving certificates that do not match the
+caBundle.
 
 lint reads files, standard input, and folders with their subfolders (.yaml, .yml
 and .json). With --cluster it reads the configurations of your kubeconfig's

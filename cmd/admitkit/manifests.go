@@ -32,8 +32,8 @@ function, which can also return an error:
 
 The function may have the parameters (context.Context, *program.Deps). Even then,
 the command needs no cluster. Without the function, the hooks are the exported
-variables of type *webhook.Hook, and the results of exported functions that take
-no parameters and return one. The go command builds the package; nothing is
+variables of type *webhook.Hook, and the results of exported functions without
+parameters that return a *webhook.Hook. The go command builds the package; nothing is
 written into its folder.
 
 The output sets every field. For fields that a hook leaves unset, it has these

@@ -57,7 +57,7 @@ running webhook, in any language.
 Exit codes of all commands:
 
   0  success, and nothing was found
-  1  a problem was found, such as a lint finding or a law of "verify" that fails
+  1  a problem was found, such as a finding of "lint" or a rule (law) of "verify" that fails
   2  the command failed, or too little is known for an answer
 
 If a command uses other exit codes, its help lists them.`,

@@ -123,7 +123,7 @@ func (c *Cursor) Value() ([]byte, error) {
 
 // Skip checks the next value and moves past it.
 func (c *Cursor) Skip() error {
-	if end := c.ahead.skipValue(c.data, c.pos, MaxDepth-c.depth); end != wrong {
+	if end := c.ahead.skipValue(c.data, c.pos, MaxDepth-c.depth); end != unhandled {
 		c.pos = end
 		return nil
 	}

@@ -117,7 +117,7 @@ func (n *Names) skipOther(c *Cursor) bool {
 	if end >= len(c.data) || c.data[end] != ':' || n.mayHave(c.data[start:end-1]) {
 		return false
 	}
-	if end = c.ahead.skipValue(c.data, end+1, MaxDepth-c.depth); end == wrong {
+	if end = c.ahead.skipValue(c.data, end+1, MaxDepth-c.depth); end == unhandled {
 		c.ahead = window{} // the cursor is still before the value
 		return false
 	}

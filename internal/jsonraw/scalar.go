@@ -95,7 +95,7 @@ func plainRun(text []byte) (n int) {
 
 // skipEscape returns the offset after the escape at i.
 func (c *Cursor) skipEscape(i int) (int, error) {
-	if end := skipEscape(c.data, i); end != wrong {
+	if end := skipEscape(c.data, i); end != unhandled {
 		return end, nil
 	}
 	c.pos = i + 1

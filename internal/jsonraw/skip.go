@@ -5,11 +5,11 @@ package jsonraw
 import "math"
 
 // The functions of this file skip values fast. Each returns the offset after the value that starts at i. For unusual or
-// invalid text it returns the constant wrong. Then skipCarefully reads the value again to find the error, if there is
+// invalid text it returns the constant unhandled. Then skipCarefully reads the value again to find the error, if there is
 // one. The API server writes no white space, so these functions test for it last.
 
-// wrong is the result of these functions for text that they do not handle. It is greater than any offset in a document.
-const wrong = math.MaxInt
+// unhandled is the result of these functions for text that they do not handle. It is greater than any offset in a document.
+const unhandled = math.MaxInt
 
 // mostOpen bounds the nesting of values that skipValue handles.
 const mostOpen = 64
@@ -26,7 +26,7 @@ func (w *window) skipValue(data []byte, i, levels int) int {
 			i = w.skipText(data, i+1)
 		case '{':
 			if i++; i >= len(data) || open == levels {
-				return wrong
+				return unhandled
 			}
 			if data[i] != '}' {
 				open, inObject = open+1, inObject<<1|1
@@ -36,7 +36,7 @@ func (w *window) skipValue(data []byte, i, levels int) int {
 			i++
 		case '[':
 			if i++; i >= len(data) || open == levels {
-				return wrong
+				return unhandled
 			}
 			if data[i] != ']' {
 				open, inObject = open+1, inObject<<1
@@ -57,7 +57,7 @@ func (w *window) skipValue(data []byte, i, levels int) int {
 		}
 		for open > 0 { // close what ends here, then move to the next value
 			if i >= len(data) {
-				return wrong
+				return unhandled
 			}
 			if data[i] == ',' {
 				if i++; inObject&1 != 0 {
@@ -70,7 +70,7 @@ func (w *window) skipValue(data []byte, i, levels int) int {
 				continue
 			}
 			if !isSpace(data[i]) {
-				return wrong
+				return unhandled
 			}
 			i++
 		}
@@ -78,7 +78,7 @@ func (w *window) skipValue(data []byte, i, levels int) int {
 			return i
 		}
 	}
-	return wrong
+	return unhandled
 }
 
 // skipName skips a member's name and its colon.
@@ -87,7 +87,7 @@ func (w *window) skipName(data []byte, i int) int {
 		i = skipSpace(data, i)
 	}
 	if i >= len(data) || data[i] != '"' {
-		return wrong
+		return unhandled
 	}
 	i = w.skipText(data, i+1)
 	if i < len(data) && data[i] == ':' {
@@ -96,7 +96,7 @@ func (w *window) skipName(data []byte, i int) int {
 	if i = skipSpace(data, i); i < len(data) && data[i] == ':' {
 		return i + 1
 	}
-	return wrong
+	return unhandled
 }
 
 func skipSpace(data []byte, i int) int {
@@ -117,7 +117,7 @@ func skipEscape(data []byte, i int) int {
 	case i+6 <= len(data) && data[i+1] == 'u' && isHex(data[i+2]) && isHex(data[i+3]) && isHex(data[i+4]) && isHex(data[i+5]):
 		return i + 6
 	}
-	return wrong
+	return unhandled
 }
 
 // isEscape marks the bytes that may follow a backslash, except u.
@@ -127,7 +127,7 @@ func skipWord(data []byte, i int, word string) int {
 	if end := i + len(word); end <= len(data) && string(data[i:end]) == word {
 		return end
 	}
-	return wrong
+	return unhandled
 }
 
 // skipDigits skips an integer. Other numbers are rare.
@@ -142,7 +142,7 @@ func skipDigits(data []byte, i int) int {
 	switch {
 	case i == start, data[start] == '0' && i > start+1,
 		i < len(data) && (data[i] == '.' || data[i] == 'e' || data[i] == 'E'):
-		return wrong
+		return unhandled
 	}
 	return i
 }

@@ -31,8 +31,8 @@ func (w *window) skipText(data []byte, i int) int {
 			if i += bits.TrailingZeros64(marks); data[i] == '"' {
 				return i + 1
 			}
-			if i = skipMarked(data, i); i == wrong {
-				return wrong
+			if i = skipMarked(data, i); i == unhandled {
+				return unhandled
 			}
 			continue
 		}
@@ -43,7 +43,7 @@ func (w *window) skipText(data []byte, i int) int {
 	}
 }
 
-// skipPlain is skipText for a string without escapes. It returns the constant wrong for other strings, and near the end
+// skipPlain is skipText for a string without escapes. It returns the constant unhandled for other strings, and near the end
 // of the document.
 func (w *window) skipPlain(data []byte, i int) int {
 	for {
@@ -54,12 +54,12 @@ func (w *window) skipPlain(data []byte, i int) int {
 				continue
 			}
 			if i += bits.TrailingZeros64(marks); data[i] != '"' {
-				return wrong
+				return unhandled
 			}
 			return i + 1
 		}
 		if i+windowBytes > len(data) {
-			return wrong
+			return unhandled
 		}
 		w.end, w.marks = i+windowBytes, marksOf(data[i:i+windowBytes])
 	}
@@ -85,7 +85,7 @@ func skipShortText(data []byte, i int) int {
 			i++
 		}
 	}
-	return wrong
+	return unhandled
 }
 
 // marksOf returns one bit for each byte of the eight words at the start of data. The bit is set if the function ends

@@ -7,7 +7,7 @@ var lawL1 = description{
 	statement: "the second call changes nothing, and the result is valid",
 	explanation: explanation{
 		requests: []string{"the object", "the result of the first call"},
-		fix:      "Look for your own parts before you add or change anything: find the container, volume or variable by its name and leave it, or set its fields to fixed values. Never compute a value from one that you have changed.",
+		fix:      "Look for your own parts before you add or change anything: find the container, volume or variable by its name and leave it, or set its fields to fixed values. Never compute a new value from one that the webhook has already changed.",
 	},
 	modes: map[FailureMode]explanation{
 		FailureGrows: {

@@ -254,7 +254,7 @@ func TestRequests(t *testing.T) {
 		{"options", `{apiVersion: v1, kind: PodExecOptions, command: [ls]}`, Ask{Namespace: "shop", Name: "web"}, "CONNECT v1 pods/exec shop/web PodExecOptions"},
 		{"proxy of a node", `{apiVersion: v1, kind: NodeProxyOptions}`, Ask{Name: "a"}, "CONNECT v1 nodes/proxy /a NodeProxyOptions"},
 		{"token", `{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}}`, Ask{SubResource: "token"}, "CREATE v1 serviceaccounts/token default/ TokenRequest"},
-		{"options without a name", `{apiVersion: v1, kind: PodExecOptions}`, Ask{}, "a PodExecOptions does not name its target, one of the pods"},
+		{"options without a name", `{apiVersion: v1, kind: PodExecOptions}`, Ask{}, "the request needs a name: a PodExecOptions does not say to which of the pods it applies"},
 		{"scale without a resource", `{apiVersion: autoscaling/v1, kind: Scale, metadata: {name: web}}`, Ask{}, "a Scale does not name the resource that it scales"},
 		{"no operation", aPod, Ask{Operation: "READ"}, "--operation READ: want CREATE, UPDATE, DELETE or CONNECT"},
 		{"connect to what", aPod, Ask{Operation: "CONNECT"}, "pods does not support CONNECT, but subresources such as pods/exec do"},

@@ -177,7 +177,7 @@ func (a *knownRequest) fill(o *objects.Object, as subresource, ask Ask) error {
 	}
 	if a.Operation == admissionv1.Connect && a.Name == "" {
 		if a.Name = o.Name; a.Name == "" {
-			return problem.New("a %s does not name its target, one of the %s", o.GVK.Kind, a.Resource.Resource).Hint("--name NAME")
+			return problem.New("the request needs a name: a %s does not say to which of the %s it applies", o.GVK.Kind, a.Resource.Resource).Hint("--name NAME")
 		}
 	}
 	return nil

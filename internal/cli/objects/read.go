@@ -149,7 +149,7 @@ func readFile(file string, stdin io.Reader) ([]byte, error) {
 		return nil, problem.New("%s: the file is larger than %d MiB", Names(file), MaxFile>>20)
 	}
 	if bytes.IndexByte(text, 0) >= 0 {
-		return nil, problem.New("%s: the file is neither YAML nor JSON: it contains zero bytes", Names(file))
+		return nil, problem.New("%s: the file is binary, not YAML or JSON: it contains NUL bytes", Names(file))
 	}
 	return text, nil
 }

@@ -257,7 +257,7 @@ func TestReadErrors(t *testing.T) {
 		{"no name", "no Go type is shown", "apiVersion: v1\nkind: Pod\nmetadata:\n  {a: b}: c\n", "x.yaml:4: the field name must be a string"},
 		{"no line", "the reader knows none", "apiVersion: v1\nkind: Pod\nspec: *a\n", "x.yaml: unknown anchor 'a' referenced"},
 		{"group", "it names the field", "apiVersion: a/b/c\nkind: Pod\n", "x.yaml:1: apiVersion: unexpected GroupVersion string"},
-		{"binary", "an image is not YAML", "\x00\x01", "x.yaml: the file is neither YAML nor JSON"},
+		{"binary", "an image is not YAML", "\x00\x01", "x.yaml: the file is binary, not YAML or JSON"},
 		{"name", "a name is text", "apiVersion: v1\nkind: Pod\nmetadata: {name: 3}\n", "x.yaml:3: metadata.name: must be a string, not a number"},
 		{"namespace", "so is a namespace", "apiVersion: v1\nkind: Pod\nmetadata:\n  namespace: [a]\n", "x.yaml:4: metadata.namespace: must be a string, not a list"},
 		{"metadata", "no Go type is shown", "apiVersion: v1\nkind: Pod\nmetadata: 3\n", "x.yaml:3: metadata: must be an object, not a number"},

@@ -42,7 +42,7 @@ func NewObjects(types []func(*runtime.Scheme) error, crds []*apiextensionsv1.Cus
 		utilruntime.Must(apiextensionsv1.AddToScheme(all.scheme))
 		for _, add := range types {
 			if err := add(all.scheme); err != nil {
-				return nil, fmt.Errorf("cannot add types: %w", err)
+				return nil, fmt.Errorf("Options.Types: cannot add the Go types to the scheme: %w", err)
 			}
 		}
 	}

@@ -84,7 +84,7 @@ func (l *AuditLog) Annotations(ctx context.Context, event <-chan map[string]stri
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s has no event of the request: %w", l.path, err)
+		return nil, fmt.Errorf("found no audit event of the request in %s: %w", l.path, err)
 	}
 	return annotations, nil
 }
