@@ -23,7 +23,7 @@ func newChart(s *screen.Screen) *cobra.Command {
 The manifests in config/ remain the only source: edit them, not the chart. Run the
 command again when they change. It replaces the chart. The chart has a value for
 everything that differs between clusters: the namespace of the release, the image,
-replicas, resources, the PriorityClass, nodes, the ports of the API server, and
+replicas, resources, the PriorityClass, the node selector, the API server ports, and
 whether there is a Prometheus Operator. values.yaml has the defaults from the
 manifests.
 

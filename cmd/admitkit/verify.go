@@ -48,6 +48,7 @@ For a law that fails, verify reports a minimal object, the cause and a likely
 fix. docs/idempotence.md explains the laws and the report.
 
 The webhook must be running: on this machine, or behind "kubectl port-forward".
+With PACKAGE, a Go package of hooks, verify builds and runs the hooks itself.
 The file of --webhook-configuration gives the operations, kinds, selectors, review
 versions and side effects of the webhook. Without --url, verify calls the address
 in the clientConfig. With --url, verify ignores the clientConfig, except for the
@@ -176,7 +177,7 @@ func verifyFlags(c *cobra.Command, o *verify.Options) {
 	f.StringArrayVarP(&o.Files, "filename", "f", nil, "file or folder with samples, CustomResourceDefinitions and Namespaces; can be repeated")
 	f.StringVar(&o.Webhook, "webhook", "", "name of the webhook, if the configuration has several (default the one whose path is that of --url)")
 	f.StringArrayVar(&o.Chain, "chain", nil, "file with configurations whose webhooks are all tested together; can be repeated")
-	f.StringVar(&o.Hook, "hook", "", "Go package of hooks, such as ./hooks, that verify builds and runs")
+	f.StringVar(&o.Hook, "hook", "", "Go package of hooks, such as ./hooks, that verify builds and runs; the same as the argument PACKAGE")
 	f.StringVar(&o.Exceptions, "exceptions", "", "YAML file with failures that are intended: a list of path, law and reason")
 	f.StringVar(&o.Observe, "observe", "", "shell command whose output must not change during a dry run")
 	f.StringSliceVar(&o.Laws, "law", nil, "law to test, such as L1 (default all laws); can be repeated")

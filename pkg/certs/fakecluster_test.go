@@ -183,8 +183,8 @@ func (f *fakeCluster) Ahead() time.Duration { return 0 }
 
 func (f *fakeCluster) Watch(ctx context.Context, _ []kube.Target, _ func()) { <-ctx.Done() }
 
-// A lagging cluster delays each request before and after it is done. Some requests fail, before or after
-// they took effect.
+// A lagging cluster waits before and after each request. Some requests fail, either without an effect or after they took
+// effect.
 type lagging struct {
 	cluster
 	random *rand.Rand

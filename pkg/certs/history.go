@@ -11,9 +11,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/certs/internal/kube"
 )
 
-// A history is what one replica remembers of earlier turns. All times except snapshot.written are from its own clock,
-// with the monotonic reading. So neither a step of the clock nor a suspension of the machine counts as time in which a
-// CA settles.
+// A history is what one replica remembers between two reconciliations. All times except snapshot.written are from its own
+// clock, with the monotonic reading. So neither a clock step nor a suspended machine counts towards Options.Settle, the
+// time for which a new CA must be in every caBundle before it signs.
 type history struct {
 	version string // of the Secret that was decoded last
 	state   *state

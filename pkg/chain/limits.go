@@ -20,7 +20,8 @@ import (
 // A limiter is a function that adds a [Limit] with a formatted message to a Result.
 type limiter func(code LimitCode, format string, args ...any)
 
-// A limited is a request whose limits are being collected.
+// A limited collects the limits of one request: where the result of this engine can differ from that of a real API
+// server.
 type limited struct {
 	*inprocess.DecodedRequest
 	engine *engine

@@ -143,7 +143,7 @@ type withResource struct {
 	resource schema.GroupVersionResource
 }
 
-// GetResource returns the resource that replaces the one of the request.
+// GetResource returns the other resource, instead of the resource of the request.
 func (a withResource) GetResource() schema.GroupVersionResource { return a.resource }
 
 // describe returns the operation and the resource of a request as text: "CREATE of v1 pods".

@@ -37,9 +37,10 @@ func (r *Report) finish(outer, ctx context.Context, o options, connection *sessi
 	slices.SortStableFunc(r.Findings, func(a, b *Violation) int { return slices.Index(Laws, a.Law) - slices.Index(Laws, b.Law) })
 }
 
-// Some broken connections may be the fault of the network: up to fewRepeats, or one in callsPerRepeat calls. With more,
-// the run is incomplete, because the API server does not repeat a call. No law fails, because the objects did not cause
-// the failures.
+// If the server breaks a connection, the harness repeats the call. The network may cause a few such cases, so up to
+// fewRepeats, or one in callsPerRepeat calls, are only a note in the report. With more, the run is incomplete: the API
+// server does not repeat calls, so they would fail in a cluster. No law fails, because the objects did not cause the
+// failures.
 const (
 	fewRepeats     = 2
 	callsPerRepeat = 100

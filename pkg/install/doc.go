@@ -21,9 +21,10 @@
 // Apply removes dropped webhooks after it has stored the current ones. So call Apply before the server starts: then the
 // dropped webhooks are gone before a replica without them takes calls. With FailOpenFirst, new and dropped webhooks
 // have the failurePolicy Ignore while replicas are replaced. After the rollout [Installer.Promote] gives the new ones
-// the failurePolicy of their registration and then removes the dropped ones. The same happens if the program drops all
-// its mutating or all its validating hooks. But if RBAC does not permit the program to patch the configuration without
-// hooks, its webhooks keep their policies until they are removed.
+// the failurePolicy of their registration and then removes the dropped ones. If the program has no mutating hooks left,
+// the webhooks of its MutatingWebhookConfiguration are dropped in the same way, and so it is with validating hooks. If
+// RBAC does not permit the program to patch that configuration, its webhooks keep their failurePolicy until they are
+// removed.
 //
 // If the cluster already has a webhook with Fail at the same server, the webhook keeps Fail, even if its rules change.
 // An old replica may then get a request that it cannot handle, and the call fails. Give such rules to a webhook with a

@@ -63,7 +63,7 @@ func (o *Outputs) Set(value string) error {
 			if file == "" {
 				return fmt.Errorf("both %s and %s go to standard output: write one into a file, as in -o %s=FILE", c.form, form, form)
 			}
-			return fmt.Errorf("both %s and %s go into %s", c.form, form, file)
+			return fmt.Errorf("%s is named by two -o flags (%s and %s): use a different file for each", file, c.form, form)
 		}
 	}
 	o.chosen = append(o.chosen, output{form, file})

@@ -90,7 +90,7 @@ func TestOutputsSet(t *testing.T) {
 		{"unknown", "yaml", "", `unknown output format "yaml": choose one of text, json, junit`},
 		{"a file without a name", "json=", "", `"json=" has no file name`},
 		{"two to the screen would be mixed", "text json", "", "both text and json go to standard output: write one into a file, as in -o json=FILE"},
-		{"two into one file", "json=a junit=a", "", "both json and junit go into a"},
+		{"two into one file", "json=a junit=a", "", "a is named by two -o flags (json and junit): use a different file for each"},
 	}
 	for _, row := range rows {
 		o := NewOutputs("text", "json", "junit")

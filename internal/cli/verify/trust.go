@@ -116,15 +116,15 @@ func (l *listener) untrusted(host, name string, refused *tls.CertificateVerifica
 		}
 		return problem.New("the certificate of %s or of its CA has expired: the certificate itself is valid until %s", host, leaf.NotAfter.Format(time.RFC3339))
 	}
-	by := "signed by " + leaf.Issuer.String()
+	by, missing := "signed by "+leaf.Issuer.String(), "the certificate of that CA"
 	if leaf.Issuer.String() == leaf.Subject.String() {
-		by = "self-signed"
+		by, missing = "self-signed", "this certificate"
 	}
 	err := problem.New("the certificate of %s is not trusted: it is %s, for the name %s", host, by, strings.Join(names, ", "))
 	if l.CAFile != "" {
-		return err.Hint("add the certificate of that CA to %s", l.CAFile)
+		return err.Hint("add %s to %s", missing, l.CAFile)
 	}
-	return err.Hint("--ca-file FILE, with the certificate of that CA")
+	return err.Hint("--ca-file FILE, with %s", missing)
 }
 
 // namesOf returns the DNS names and IP addresses of a certificate.

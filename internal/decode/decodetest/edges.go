@@ -17,9 +17,9 @@ func Edges() iter.Seq2[reflect.Type, []byte] {
 		for i, t := range types {
 			texts := edgeTexts(t)
 			for j, text := range texts {
-				rotating := places[1+(i+j)%(len(places)-1)]
+				rotating := wrappers[1+(i+j)%(len(wrappers)-1)]
 				other := texts[(j*7+i)%len(texts)]
-				if !yield(places[0].typ(t), places[0].doc(text, other)) || !yield(rotating.typ(t), rotating.doc(text, other)) {
+				if !yield(wrappers[0].typ(t), wrappers[0].doc(text, other)) || !yield(rotating.typ(t), rotating.doc(text, other)) {
 					return
 				}
 			}
@@ -70,13 +70,14 @@ func tagged(yield func(reflect.Type, []byte) bool) bool {
 	return true
 }
 
-// A place is a position for a value in a type and in a document.
-type place struct {
+// A wrapper puts a JSON value into a larger test case. typ wraps the type of the value, for example in a slice or a
+// struct field. doc wraps its text in the same way. Some wrappers also use a second value, other.
+type wrapper struct {
 	typ func(t reflect.Type) reflect.Type
 	doc func(text, other string) []byte
 }
 
-var places = []place{
+var wrappers = []wrapper{
 	{inField, func(text, _ string) []byte { return []byte(`{"v":` + text + `}`) }},
 	{func(t reflect.Type) reflect.Type { return t }, func(text, _ string) []byte { return []byte(text) }},
 	{reflect.SliceOf, func(text, _ string) []byte { return []byte(`[` + text + `]`) }},

@@ -20,7 +20,7 @@ type shrinker struct {
 }
 
 // Shrink returns a failing case with the smallest document that it finds. If a part of the document fails on its own, the
-// case is that part and its type. Names are removed last, because they determine the type of a part.
+// case is that part and its type. Member names are cut last, because they determine the type of a part.
 func Shrink(c Case, fails func(t reflect.Type, doc []byte) bool) Case {
 	s := shrinker{best: c.Doc, budget: shrinkBudget}
 	s.fails = func(doc []byte) bool { return fails(c.Type, doc) }

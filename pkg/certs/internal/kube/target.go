@@ -35,7 +35,8 @@ func objectOf(t Target) objectRef {
 	return objectRef{kind: t.Kind, name: t.Name, resource: targetResources[t.Kind]}
 }
 
-// ReadTarget returns the caBundles of a target, with its version and owned fields, on which writes depend.
+// ReadTarget returns the caBundles of a target. The result also has the resourceVersion and the entries that this field
+// manager owns, which WriteTarget needs.
 func (k *Client) ReadTarget(ctx context.Context, t Target) (TargetState, error) {
 	p := objectOf(t)
 	ctx, cancel := k.request(ctx)

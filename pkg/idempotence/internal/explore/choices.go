@@ -19,7 +19,7 @@ func NewChoices(input []byte, seed int64) *Choices {
 	return &Choices{input: input, more: rand.NewPCG(uint64(seed), 0)}
 }
 
-// Next returns the next byte of the input, or a byte that follows from the seed.
+// Next returns the next byte of the input. After the end of the input, it returns a pseudo-random byte from the seed.
 func (c *Choices) Next() byte {
 	if len(c.input) == 0 {
 		return byte(c.more.Uint64())

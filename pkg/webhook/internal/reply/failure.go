@@ -51,7 +51,7 @@ func BadRequest(format string, args ...any) error {
 	return New(http.StatusBadRequest, fmt.Sprintf(format, args...))
 }
 
-// Never, passed as retryAfter to TurnAway, leaves out the header Retry-After.
+// Never leaves out the header Retry-After, if it is the argument retryAfter of TurnAway.
 const Never = -1
 
 // TurnAway returns the failure for a call that the server rejects before it has read the body to its end. The client
