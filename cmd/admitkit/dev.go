@@ -27,8 +27,8 @@ PACKAGE is a folder or an import path with hooks: exported variables of type
 The default is ./hooks if that folder exists, and otherwise the current folder.
 dev passes its environment variables on to the hooks.
 
-dev rebuilds and restarts the hooks when a source file changes: one of PACKAGE, or
-one of a package that PACKAGE imports from the same module. Calls during a build wait for the new
+dev rebuilds and restarts the hooks when a source file changes, in PACKAGE or in a
+package of the same module that PACKAGE imports. Calls during a build wait for the new
 hooks, up to their timeout. If the build fails, dev prints the errors and keeps
 the previous hooks running. If the registration of a hook has changed, dev
 applies it again.

@@ -56,7 +56,7 @@ object. It does not guess. The answer is "unknown" for:
 
 Exit codes:
 
-  0  every webhook has an answer
+  0  for every webhook, explain knows whether it is called
   1  a webhook that --expect-called names is not called, or a webhook that
      --expect-not-called names is called
   2  the answer for a webhook is unknown, or the command failed

@@ -27,10 +27,13 @@ var (
 	cases = flag.Int("requests", 2000, "number of generated requests for each admission controller")
 )
 
-// TestMain silences the originals, which log an error for each unknown operator of a toleration.
+// TestMain silences the originals, which log an error for each unknown operator of a toleration. At the end it prints a
+// line for each controller.
 func TestMain(m *testing.M) {
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
-	os.Exit(m.Run())
+	code := m.Run()
+	printTable(os.Stdout)
+	os.Exit(code)
 }
 
 // A difference is an intended difference between the results of the hooks and of their original.
@@ -179,10 +182,12 @@ func summarize(t *testing.T, c *controller, count *tally) {
 	}
 	for _, d := range c.differences {
 		declared += fmt.Sprintf(" %s (%d results),", d.name, d.used)
+		rowOf(c).declared = append(rowOf(c).declared, d.name)
 		if d.used == 0 {
 			t.Errorf("the difference %q is declared, but does not exist: remove it", d.name)
 		}
 	}
+	rowOf(c).inProcess = fmt.Sprintf("%d/%d", count.equal, count.total)
 	t.Logf("%s: %d requests; %d/%d results equal; %s; the original changed %d, denied %d, failed %d",
 		c.name, count.requests, count.equal, count.total, strings.TrimSuffix(declared, ","), count.changed, count.denied, count.failed)
 	if acted := count.changed + count.denied + count.failed; acted < count.total/50 {

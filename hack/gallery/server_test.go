@@ -166,6 +166,7 @@ func compareServers(t *testing.T, c *controller, with, plain *server) {
 		}
 		t.Errorf("request %d: %s\noriginal %s\nours     %s", i, original.request, original.text(), our.text())
 	}
+	rowOf(c).onServers = fmt.Sprintf("%d/%d", equal, len(originals))
 	t.Logf("%s: %d/%d answers of API servers equal; declared differences: %v; %d depend on the controller", c.name, equal, len(originals), differences, acted)
 	if acted < serverRequests/50 {
 		t.Errorf("the requests show too little: only %d of %d depend on the controller", acted, len(originals))

@@ -148,7 +148,7 @@ func (p *printer) replays(r *Report) {
 	}
 }
 
-// A priority says that a law should be fixed before the laws after it in priorities, and why.
+// A priority is an entry of priorities. Failures of its law should be fixed before those of later entries.
 type priority struct {
 	law  Law
 	mode FailureMode // empty means any

@@ -247,8 +247,8 @@ func TestLastHookOfAKindIsRemovedInOrder(t *testing.T) {
 	}
 }
 
-// Run must store the validating webhooks only when calls to the mutating ones succeed, because the two configurations
-// may get their caBundles at different times. Apply does not wait for calls, because it may run before the server
+// Run must store the validating webhooks only after calls to the mutating ones succeed. The two configurations may get
+// their caBundles at different times, so otherwise an object could be validated without being mutated. Apply does not wait for calls, because it may run before the server
 // starts.
 func TestRunWaitsForServedMutatingHooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -40,9 +40,9 @@ func DenyInvalid(errs field.ErrorList) error {
 	return errs.ToAggregate()
 }
 
-// DenyStatus returns an error with which a handler denies the request with exactly this status.
-// [review.Decision.Deny] completes the status. Unlike a returned API error, a code of 500–599 denies
-// too, even under failurePolicy Ignore.
+// DenyStatus returns an error with which a handler denies the request with this status. [review.Decision.Deny] fills in
+// fields that are missing. A code of 500–599 denies too, even under failurePolicy Ignore. A returned API error with such
+// a code is a failure to decide.
 func DenyStatus(status metav1.Status) error { return &denial{status: status} }
 
 type denial struct{ status metav1.Status }

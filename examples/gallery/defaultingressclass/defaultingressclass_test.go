@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/admitkit/admitkit/examples/gallery/internal/gallerytest"
+	"github.com/admitkit/admitkit/pkg/webhook"
 	"github.com/admitkit/admitkit/pkg/webhook/webhooktest"
 )
 
@@ -69,4 +70,16 @@ func TestListFails(t *testing.T) {
 	if got := webhooktest.Failure(t, Hook(noLister{}), req).Message; got != "not indexed" {
 		t.Errorf("got %q", got)
 	}
+}
+
+func TestIdempotent(t *testing.T) {
+	hook := func() *webhook.Hook {
+		return Hook(networkinglisters.NewIngressClassLister(gallerytest.Lister(t, class("inner", "true", 10))))
+	}
+	backend := &networkingv1.IngressServiceBackend{Name: "shop", Port: networkingv1.ServiceBackendPort{Number: 80}}
+	gallerytest.Idempotent(t, hook, &networkingv1.Ingress{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "Ingress"},
+		ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: "team-a"},
+		Spec:       networkingv1.IngressSpec{DefaultBackend: &networkingv1.IngressBackend{Service: backend}},
+	})
 }

@@ -10,6 +10,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/admitkit/admitkit/examples/gallery/internal/gallerytest"
+	"github.com/admitkit/admitkit/pkg/webhook"
 	"github.com/admitkit/admitkit/pkg/webhook/webhooktest"
 )
 
@@ -71,4 +73,18 @@ func TestListFails(t *testing.T) {
 	if got := webhooktest.Failure(t, Hook(noLister{}), req).Message; got != "not indexed" {
 		t.Errorf("got %q", got)
 	}
+}
+
+func TestIdempotent(t *testing.T) {
+	hook := func() *webhook.Hook {
+		return Hook(storagelisters.NewStorageClassLister(gallerytest.Lister(t, class("slow", Annotation, 10))))
+	}
+	gallerytest.Idempotent(t, hook, &corev1.PersistentVolumeClaim{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
+		ObjectMeta: metav1.ObjectMeta{Name: "data", Namespace: "team-a"},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	})
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// Namespaces are the namespaces that the hooks select. The name of a namespace selects its hook.
+// Namespaces are the namespaces of the transcripts. The namespaceSelector of each hook matches exactly one of them.
 var Namespaces = []string{"closed", "open", "condition", "badpatch", "raw"}
 
 // Hooks returns the hooks for the transcripts, one for each of Namespaces.

@@ -26,7 +26,8 @@ const (
 	none     = "none"     // the test is skipped
 )
 
-// APIServer skips the test if there is no API server. If Variable is "required", it fails the test instead.
+// APIServer skips the test if there is no API server, or if the environment variable ADMITKIT_APISERVER is "none". If the
+// variable is "required", a missing API server fails the test.
 func APIServer(t testing.TB) {
 	t.Helper()
 	switch reason, missing := missing(); {

@@ -66,8 +66,8 @@ type findingRow struct {
 	examples []Example
 }
 
-// add counts a request that spent the time took in webhooks. It keeps the requests with the longest times as examples.
-// Of two equal times, it prefers the earlier request.
+// add counts a request. The parameter took is the time that the request spent in webhooks. add keeps the requests with
+// the longest times as examples. Of two equal times, it prefers the earlier request.
 func (f *findingRow) add(q *request, took time.Duration, calls ...*call) {
 	f.count++
 	if q.code >= 400 || q.panicked {

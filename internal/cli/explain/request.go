@@ -23,7 +23,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// An Ask describes the API requests to explain. It applies to all objects.
+// An Ask has the flags that describe the API request, such as the operation and the user. It is used for every object of
+// -f.
 type Ask struct {
 	// Operation is the operation. Empty means CREATE, or the operation of the subresource.
 	Operation   string

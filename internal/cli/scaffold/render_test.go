@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestRender checks that the files of projects with any hooks are valid in their formats, such as Go and YAML.
+// TestRender generates projects with random hooks, and checks that their files are valid Go, YAML and so on.
 func TestRender(t *testing.T) {
 	scheme := newScheme(t)
 	var names []string

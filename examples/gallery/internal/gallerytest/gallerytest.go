@@ -112,15 +112,15 @@ func Namespaces(annotations map[string]map[string]string) *reads.Reader[*corev1.
 	return reader
 }
 
-// Idempotent runs the harness on a mutating hook. The samples are Pods that the hook changes.
-func Idempotent(t *testing.T, hook func() *webhook.Hook, samples ...*corev1.Pod) {
+// Idempotent runs the harness on a mutating hook. The hook must change the samples.
+func Idempotent(t *testing.T, hook func() *webhook.Hook, samples ...runtime.Object) {
 	t.Helper()
 	check(t, registration(t, hook), hook, idempotence.Options{}, samples)
 }
 
 // IdempotentExcept runs the harness as Idempotent does, but without the law. Use it if the hook breaks the law on every
 // operation, as the original admission controller does. The log contains the reason.
-func IdempotentExcept(t *testing.T, law idempotence.Law, reason string, hook func() *webhook.Hook, samples ...*corev1.Pod) {
+func IdempotentExcept(t *testing.T, law idempotence.Law, reason string, hook func() *webhook.Hook, samples ...runtime.Object) {
 	t.Helper()
 	t.Logf("%s is not checked: %s", law, reason)
 	check(t, registration(t, hook), hook, idempotence.Options{Without: []idempotence.Law{law}}, samples)
@@ -128,7 +128,7 @@ func IdempotentExcept(t *testing.T, law idempotence.Law, reason string, hook fun
 
 // IdempotentWithout runs the harness twice: without the law, and with all laws for CREATE only. Use it if the hook
 // breaks the law on UPDATE, as the original admission controller does.
-func IdempotentWithout(t *testing.T, law idempotence.Law, hook func() *webhook.Hook, samples ...*corev1.Pod) {
+func IdempotentWithout(t *testing.T, law idempotence.Law, hook func() *webhook.Hook, samples ...runtime.Object) {
 	t.Helper()
 	of := registration(t, hook)
 	check(t, of, hook, idempotence.Options{Without: []idempotence.Law{law}}, samples)
@@ -147,13 +147,11 @@ func registration(t *testing.T, hook func() *webhook.Hook) admissionregistration
 	return configuration.Webhooks[0]
 }
 
-func check(t *testing.T, of admissionregistrationv1.MutatingWebhook, hook func() *webhook.Hook, options idempotence.Options, samples []*corev1.Pod) {
+func check(t *testing.T, of admissionregistrationv1.MutatingWebhook, hook func() *webhook.Hook, options idempotence.Options, samples []runtime.Object) {
 	t.Helper()
 	options.Objects = 10
 	options.Budget = 10 * time.Minute // enough for a slow machine
 	options.Namespaces = []*corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}}
-	for _, pod := range samples {
-		options.Samples = append(options.Samples, runtime.Object(pod))
-	}
+	options.Samples = samples
 	idempotence.Check(t, idempotence.Handler(of, func() http.Handler { return hook() }), options)
 }

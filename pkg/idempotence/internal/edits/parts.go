@@ -159,8 +159,8 @@ func mountEdits(x any, volumes tree.Path, name string) (edits []Edit) {
 // mostImages is the number of container images for which ByOthers always returns edits.
 const mostImages = 2
 
-// ByOthers returns edits that other parties may make to the result of a webhook. The edits change or remove what the
-// webhook set, according to changes, and some other values at random.
+// ByOthers returns edits that other parties may make to the result of a webhook. The parameter changes lists what the
+// webhook changed. The edits change or remove those values, and some others at random.
 func ByOthers(random *rand.Rand, result any, changes []tree.Change) (out [][]Edit) {
 	for i, c := range changes {
 		if i == mostParts {

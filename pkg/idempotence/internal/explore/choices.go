@@ -29,8 +29,8 @@ func (c *Choices) Next() byte {
 	return b
 }
 
-// Uint64 implements rand.Source. It puts one byte of the input where rand.IntN reads it (in the lowest bits, for powers
-// of two), and another byte where rand.Float64 reads it.
+// Uint64 implements rand.Source. rand.IntN reads the lowest bits for a power of two and the highest bits otherwise, so
+// Uint64 writes one byte of the input to both. It writes another byte where rand.Float64 reads it.
 func (c *Choices) Uint64() uint64 {
 	n := c.more.Uint64()
 	if len(c.input) == 0 {

@@ -8,7 +8,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/laws"
 )
 
-// A finding is known if a violation of its law has the same failure mode or place. Advice never hides a violation.
+// TestKnownFindings checks which findings the tally treats as repeats. A violation is a repeat if an earlier violation of
+// the same law has the same failure mode or path. Advice is a repeat after any finding of its law. A violation is never
+// a repeat of advice.
 func TestKnownFindings(t *testing.T) {
 	finding := func(law laws.Law, mode laws.Mode, advice bool) *laws.Finding {
 		return &laws.Finding{Case: laws.Case{Law: law}, Mode: mode, Advice: advice}

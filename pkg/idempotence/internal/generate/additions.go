@@ -43,8 +43,8 @@ func (g *Generator) Places(obj map[string]any) []tree.Path {
 	return out
 }
 
-// Addition returns a valid value with a new key for one of the [Generator.Places]. It reports false if there is
-// none.
+// Addition returns a valid addition to the list or map at the path at, which is one of the [Generator.Places]. It returns
+// false if at is not one of them, or if no attempt gives a valid object.
 func (g *Generator) Addition(r *rand.Rand, obj map[string]any, at tree.Path) (Addition, bool) {
 	var found *place
 	g.visit(obj, at, func(p *place) {

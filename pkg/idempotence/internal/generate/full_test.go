@@ -66,8 +66,8 @@ func TestFullObjects(t *testing.T) {
 	}
 }
 
-// TestOptionalMembersArePresent generates custom resources without required members. Most of them must have a spec, and
-// many must have a list in the spec.
+// TestOptionalMembersArePresent generates custom resources whose schema requires neither a spec nor the list in it. Most
+// of them must have a spec, and many must have elements in the list.
 func TestOptionalMembersArePresent(t *testing.T) {
 	g := nested(t)
 	with, deep := 0, 0

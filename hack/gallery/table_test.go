@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gallery
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+	"text/tabwriter"
+)
+
+// A row of the table has the results of one controller.
+type row struct {
+	inProcess, onServers string // equal/total
+	declared             []string
+}
+
+// rows has the row of each controller that was compared, by its name.
+var rows = map[string]*row{}
+
+// rowOf returns the row of the controller.
+func rowOf(c *controller) *row {
+	if rows[c.name] == nil {
+		rows[c.name] = &row{}
+	}
+	return rows[c.name]
+}
+
+// printTable prints a line for each controller that was compared. Results with a declared difference do not count as
+// equal. Lines of code include comments, but not tests.
+func printTable(to io.Writer) {
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "controller\trequests in process\ton API servers\tlines\tof the original\tdeclared differences")
+	for _, c := range controllers() {
+		if r := rows[c.name]; r != nil {
+			ours := lines(filepath.Join("..", "..", "examples", "gallery", strings.ToLower(c.name)))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\n", c.name, cmp.Or(r.inProcess, "-"), cmp.Or(r.onServers, "-"), ours, lines(c.folder()), strings.Join(r.declared, ", "))
+		}
+	}
+	_ = w.Flush()
+}
+
+// folder returns the folder with the source of the original.
+func (c *controller) folder() string {
+	f := runtime.FuncForPC(reflect.ValueOf(c.register).Pointer())
+	file, _ := f.FileLine(f.Entry())
+	return filepath.Dir(file)
+}
+
+// lines counts the lines of the Go files in a folder, without tests.
+func lines(folder string) (n int) {
+	files, _ := filepath.Glob(filepath.Join(folder, "*.go")) // the pattern is valid
+	for _, file := range files {
+		if content, err := os.ReadFile(file); err == nil && !strings.HasSuffix(file, "_test.go") {
+			n += bytes.Count(content, []byte("\n"))
+		}
+	}
+	return n
+}
