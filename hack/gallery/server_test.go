@@ -166,6 +166,12 @@ func compareServers(t *testing.T, c *controller, with, plain *server) {
 		}
 		t.Errorf("request %d: %s\noriginal %s\nours     %s", i, original.request, original.text(), our.text())
 	}
+	for _, d := range c.onServer {
+		rowOf(c).declared = append(rowOf(c).declared, d.name+" (on API servers)")
+		if differences[d.name] == 0 {
+			t.Errorf("the difference %q is declared for API servers, but does not exist: remove it", d.name)
+		}
+	}
 	rowOf(c).onServers = fmt.Sprintf("%d/%d", equal, len(originals))
 	t.Logf("%s: %d/%d answers of API servers equal; declared differences: %v; %d depend on the controller", c.name, equal, len(originals), differences, acted)
 	if acted < serverRequests/50 {

@@ -3,7 +3,9 @@
 // Package defaultingressclass has the hook of Kubernetes' admission controller DefaultIngressClass: an Ingress without a
 // class gets the default one.
 //
-// The original is k8s.io/kubernetes/plugin/pkg/admission/network/defaultingressclass. The hook does not differ from it.
+// The original is k8s.io/kubernetes/plugin/pkg/admission/network/defaultingressclass. The hook differs from it in one
+// point: the API server does not call it for Ingresses in kube-system and in the namespace of the webhook, so that a
+// cluster can repair itself while the webhook is down.
 package defaultingressclass
 
 import (

@@ -14,12 +14,9 @@ import (
 )
 
 // Error returns a denial with the code 403. Its text is that of admission.NewForbidden in k8s.io/apiserver, which the
-// admission controllers of Kubernetes use. The object may be nil, as it is on DELETE.
+// admission controllers of Kubernetes use.
 func Error(req *admissionv1.AdmissionRequest, object metav1.Object, reason string) error {
 	resource := schema.GroupResource{Group: req.Resource.Group, Resource: req.Resource.Resource}
-	name := req.Name
-	if object != nil {
-		name = cmp.Or(name, object.GetName(), object.GetGenerateName())
-	}
-	return apierrors.NewForbidden(resource, cmp.Or(name, "Unknown"), errors.New(reason))
+	name := cmp.Or(req.Name, object.GetName(), object.GetGenerateName(), "Unknown")
+	return apierrors.NewForbidden(resource, name, errors.New(reason))
 }

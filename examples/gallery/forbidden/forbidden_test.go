@@ -21,7 +21,6 @@ func TestError(t *testing.T) {
 		{admissionv1.AdmissionRequest{Resource: apps, Name: "shop"}, generated, `deployments.apps "shop" is forbidden: why`},
 		{admissionv1.AdmissionRequest{Resource: apps}, generated, `deployments.apps "shop-" is forbidden: why`},
 		{admissionv1.AdmissionRequest{Resource: apps}, &corev1.Pod{}, `deployments.apps "Unknown" is forbidden: why`},
-		{admissionv1.AdmissionRequest{Resource: apps}, nil, `deployments.apps "Unknown" is forbidden: why`},
 	}
 	for _, row := range rows {
 		if got := Error(&row.req, row.object, "why").Error(); got != row.want {

@@ -3,8 +3,9 @@
 // Package persistentvolumeclaimresize has the hook of Kubernetes' admission controller PersistentVolumeClaimResize: a
 // claim may grow only if it is bound and its StorageClass allows expansion.
 //
-// The original is k8s.io/kubernetes/plugin/pkg/admission/storage/persistentvolume/resize. The hook does not differ from
-// it.
+// The original is k8s.io/kubernetes/plugin/pkg/admission/storage/persistentvolume/resize. The hook differs from it in
+// one point: the API server does not call it for claims in kube-system and in the namespace of the webhook, so that a
+// cluster can repair itself while the webhook is down.
 package persistentvolumeclaimresize
 
 import (

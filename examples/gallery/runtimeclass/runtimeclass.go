@@ -7,6 +7,8 @@
 //
 //   - If the RuntimeClass cannot be read, the hook fails and the failurePolicy decides. The user then gets the API
 //     server's message for a failed webhook.
+//   - A Pod with an empty overhead and no RuntimeClass is admitted. The original denies it, but the API server leaves an
+//     empty map out of the object that it sends to a webhook.
 //   - Pods in kube-system, and in the namespace of the webhook, are not changed. Otherwise a cluster could not repair
 //     itself while the webhook is down. The original needs no exception, because it runs inside the API server.
 package runtimeclass

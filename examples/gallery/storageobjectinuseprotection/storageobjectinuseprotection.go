@@ -3,8 +3,10 @@
 // Package storageobjectinuseprotection has the hook of Kubernetes' admission controller StorageObjectInUseProtection: a
 // volume, a claim and a VolumeAttributesClass get a finalizer, which a controller removes when the object is not in use.
 //
-// The original is k8s.io/kubernetes/plugin/pkg/admission/storage/storageobjectinuseprotection. The hook does not differ
-// from it. In a cluster without the controllers that remove the finalizers, the deletion of these objects never ends.
+// The original is k8s.io/kubernetes/plugin/pkg/admission/storage/storageobjectinuseprotection. The hook differs from it
+// in one point: the API server does not call it for claims in kube-system and in the namespace of the webhook, so that
+// a cluster can repair itself while the webhook is down. In a cluster without the controllers that remove the
+// finalizers, the deletion of these objects never ends.
 package storageobjectinuseprotection
 
 import (

@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	leaks.Main(m)
 }
 
-// TestDev runs a whole session. dev must report the first admission, a change that does not compile, and the
+// TestDev runs dev from its start to its end. dev must report the first admission, a change that does not compile, and the
 // registration of a new hook. A changed source must take effect without a failed call. When dev ends, it must leave
 // nothing behind.
 func TestDev(t *testing.T) {
