@@ -4,30 +4,19 @@ package gallery
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
-	"math/rand/v2"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/admitkit/admitkit/examples/testcluster"
@@ -205,210 +194,4 @@ func serve(t *testing.T, c *controller, s *server) {
 			t.Error(err)
 		}
 	})
-}
-
-// An answer of an API server to a request.
-type answer struct {
-	request string
-	result
-	stored map[string]any
-}
-
-// text returns what is compared.
-func (a answer) text() string {
-	if a.verdict != allowed {
-		return fmt.Sprintf("%s: code %d, reason %q: %s", a.verdict, a.code, a.reason, a.message)
-	}
-	text, err := json.Marshal(a.stored)
-	if err != nil {
-		return err.Error()
-	}
-	return "allowed: " + string(text)
-}
-
-// answers sends the generated requests. The names of objects end with the pass and a number, which answers remove again.
-func answers(t *testing.T, c *controller, s *server, pass string) []answer {
-	t.Helper()
-	g := &generator{Rand: rand.New(rand.NewPCG(*seed, 3)), namespaces: s.namespaces}
-	var list []answer
-	for i := 0; len(list) < serverRequests; i++ {
-		r := c.generate(g)
-		if known := []string{"pods", "persistentvolumeclaims", "persistentvolumes", "volumeattributesclasses", "ingresses", "services", "priorityclasses"}; !slices.Contains(known, r.resource.Resource) || r.subresource == "binding" {
-			continue
-		}
-		if i%4 > 0 {
-			r.makeValid()
-		}
-		suffix := fmt.Sprintf("-%s-%s%d", strings.ToLower(c.name), pass, i)
-		got, err := s.send(t.Context(), r, suffix)
-		a := answer{request: fmt.Sprintf("%s %s %s of %s", r.operation, r.resource.Resource, r.subresource, text(r.object)), stored: got}
-		if err != nil {
-			a.result = resultOf(statusOf(err))
-			a.message = plainMessage(a.message, suffix)
-			if a.reason == metav1.StatusReasonInvalid { // validation lists the errors of a map in random order
-				words := strings.Fields(a.message)
-				slices.Sort(words)
-				a.message = strings.Join(words, " ")
-			}
-		} else {
-			a.verdict, a.object = allowed, typed(t, r.kind, got)
-			a.stored = normalized(got, suffix)
-		}
-		list = append(list, a)
-	}
-	return list
-}
-
-var (
-	denials   = regexp.MustCompile(`admission webhook "[^"]*" denied the request: `)
-	generated = regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{5}\b`)
-	addresses = regexp.MustCompile(`\b10\.0\.\d+\.\d+\b`)
-)
-
-// plainMessage returns the message without the prefix of a webhook's denial, without the names of this pass, and without
-// random names and addresses.
-func plainMessage(message, suffix string) string {
-	message = addresses.ReplaceAllString(denials.ReplaceAllString(message, ""), "10.0.0.0")
-	return generated.ReplaceAllString(strings.ReplaceAll(message, suffix, ""), "")
-}
-
-// typed returns the object as its Go type.
-func typed(t *testing.T, kind schema.GroupVersionKind, content map[string]any) runtime.Object {
-	t.Helper()
-	object, err := legacyscheme.Scheme.New(kind)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if content == nil {
-		return object
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, object); err != nil {
-		t.Fatal(err)
-	}
-	return object
-}
-
-// normalized removes what differs between two API servers: identities, times, addresses and random names.
-func normalized(content map[string]any, suffix string) map[string]any {
-	if content == nil {
-		return nil
-	}
-	metadata := content["metadata"].(map[string]any)
-	for _, key := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "deletionTimestamp"} {
-		delete(metadata, key)
-	}
-	name := strings.TrimSuffix(metadata["name"].(string), suffix)
-	if metadata["generateName"] != nil {
-		name = generated.ReplaceAllString(name, "")
-	}
-	metadata["name"] = name
-	unstructured.RemoveNestedField(content, "status", "lastPhaseTransitionTime")
-	spec, _ := content["spec"].(map[string]any)
-	for _, key := range []string{"clusterIP", "clusterIPs", "healthCheckNodePort"} {
-		delete(spec, key)
-	}
-	ports, _ := spec["ports"].([]any)
-	for _, port := range ports {
-		delete(port.(map[string]any), "nodePort")
-	}
-	return content
-}
-
-// send makes the request. Before an UPDATE or a DELETE it creates the old object. It returns the stored object, which is
-// nil after a DELETE. If the old object cannot be created, it returns that error.
-func (s *server) send(ctx context.Context, r *request, suffix string) (map[string]any, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	object, err := wire(r.object, r.kind, suffix)
-	if err != nil {
-		return nil, err
-	}
-	old, err := wire(r.old, r.kind, suffix)
-	if err != nil {
-		return nil, err
-	}
-	in := s.client(r)
-	// A stored class would change later requests, after an unknown time.
-	dry := r.resource.Resource == "priorityclasses"
-	if r.operation == admission.Create {
-		return content(in.Create(ctx, object, createOptions(dry)))
-	}
-	if dry {
-		return content(in.Create(ctx, old, createOptions(dry)))
-	}
-	stored, err := s.createOld(ctx, in, old)
-	if err != nil {
-		return nil, err
-	}
-	if r.operation == admission.Delete {
-		var now int64
-		return nil, in.Delete(ctx, stored.GetName(), metav1.DeleteOptions{GracePeriodSeconds: &now})
-	}
-	object.SetName(stored.GetName())
-	object.SetResourceVersion(stored.GetResourceVersion())
-	var subresources []string
-	if r.subresource != "" {
-		subresources = []string{r.subresource}
-	}
-	return content(in.Update(ctx, object, metav1.UpdateOptions{}, subresources...))
-}
-
-func createOptions(dry bool) (o metav1.CreateOptions) {
-	if dry {
-		o.DryRun = []string{metav1.DryRunAll}
-	}
-	return o
-}
-
-func (s *server) client(r *request) dynamic.ResourceInterface {
-	in := s.dynamic.Resource(r.resource)
-	if r.namespace == "" {
-		return in
-	}
-	return in.Namespace(r.namespace)
-}
-
-// createOld creates the old object with its status.
-func (s *server) createOld(ctx context.Context, in dynamic.ResourceInterface, old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	status, _, err := unstructured.NestedString(old.Object, "status", "phase")
-	if err != nil {
-		return nil, err
-	}
-	stored, err := in.Create(ctx, old, metav1.CreateOptions{})
-	if err != nil || status == "" {
-		return stored, err
-	}
-	if err := unstructured.SetNestedField(stored.Object, status, "status", "phase"); err != nil {
-		return nil, err
-	}
-	return in.UpdateStatus(ctx, stored, metav1.UpdateOptions{})
-}
-
-// wire returns the object with its kind and with the names of this pass. It returns nil for nil.
-func wire(object runtime.Object, kind schema.GroupVersionKind, suffix string) (*unstructured.Unstructured, error) {
-	if object == nil {
-		return nil, nil
-	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		return nil, err
-	}
-	u := &unstructured.Unstructured{Object: maps.Clone(content)}
-	u.SetGroupVersionKind(kind)
-	unstructured.RemoveNestedField(u.Object, "metadata", "deletionTimestamp")
-	if u.GetName() != "" {
-		u.SetName(u.GetName() + suffix)
-	}
-	return u, nil
-}
-
-func content(object *unstructured.Unstructured, err error) (map[string]any, error) {
-	var status *apierrors.StatusError
-	switch {
-	case errors.As(err, &status):
-		return nil, status
-	case err != nil:
-		return nil, fmt.Errorf("sending the request: %w", err)
-	}
-	return object.Object, nil
 }

@@ -13,6 +13,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -38,6 +39,19 @@ type request struct {
 	subresource     string
 	name, namespace string
 	object, old     runtime.Object
+	user            user.Info // nil means ann, who may do everything
+	dryRun          bool
+}
+
+// ann sends all requests that have no other user.
+var ann = &user.DefaultInfo{Name: "ann", Groups: []string{"system:masters", "system:authenticated"}}
+
+// from returns the user who sends the request.
+func (r *request) from() user.Info {
+	if r.user == nil {
+		return ann
+	}
+	return r.user
 }
 
 // The verdicts. An error without a status, or with a code of 500 or more, is a failure.
@@ -95,7 +109,7 @@ func (r *request) encoded(t *testing.T) *request {
 func (r *request) attributes(t *testing.T) admission.Attributes {
 	t.Helper()
 	return admission.NewAttributesRecord(convert(t, r.object, r.internal()), convert(t, r.old, r.internal()), r.kind, r.namespace, r.name,
-		r.resource, r.subresource, r.operation, nil, false, &user.DefaultInfo{Name: "ann"})
+		r.resource, r.subresource, r.operation, nil, r.dryRun, r.from())
 }
 
 // A variant is an original and the hooks with the same configuration.
@@ -191,7 +205,8 @@ func call(t *testing.T, hook http.Handler, r *request) result {
 		resource += "/" + r.subresource
 	}
 	req := webhooktest.Request(t, admissionv1.Operation(r.operation), r.kind, resource, document(r.object), document(r.old))
-	req.Name, req.Namespace = r.name, r.namespace
+	req.Name, req.Namespace, req.DryRun = r.name, r.namespace, &r.dryRun
+	req.UserInfo = userInfo(r.from())
 	review := admissionv1.AdmissionReview{Request: req}
 	review.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind("AdmissionReview"))
 	body, err := json.Marshal(review)
@@ -215,6 +230,18 @@ func call(t *testing.T, hook http.Handler, r *request) result {
 		return got
 	}
 	return result{verdict: allowed, object: patched(t, r, req.Object.Raw, answer.Response.Patch)}
+}
+
+// userInfo returns the user as the API server sends it to a webhook.
+func userInfo(u user.Info) authenticationv1.UserInfo {
+	info := authenticationv1.UserInfo{Username: u.GetName(), UID: u.GetUID(), Groups: u.GetGroups()}
+	for key, values := range u.GetExtra() {
+		if info.Extra == nil {
+			info.Extra = map[string]authenticationv1.ExtraValue{}
+		}
+		info.Extra[key] = values
+	}
+	return info
 }
 
 // patched applies the patch to raw, the encoded object of the request, and returns the patched object.

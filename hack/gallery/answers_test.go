@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gallery
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+)
+
+// An answer of an API server to a request.
+type answer struct {
+	request string
+	result
+	stored map[string]any
+}
+
+// text returns what is compared.
+func (a answer) text() string {
+	if a.verdict != allowed {
+		return fmt.Sprintf("%s: code %d, reason %q: %s", a.verdict, a.code, a.reason, a.message)
+	}
+	text, err := json.Marshal(a.stored)
+	if err != nil {
+		return err.Error()
+	}
+	return "allowed: " + string(text)
+}
+
+// answers sends the generated requests. The names of objects end with the pass and a number, which answers remove again.
+func answers(t *testing.T, c *controller, s *server, pass string) []answer {
+	t.Helper()
+	g := &generator{Rand: rand.New(rand.NewPCG(*seed, 3)), namespaces: s.namespaces}
+	var list []answer
+	for i := 0; len(list) < serverRequests; i++ {
+		r := c.generate(g)
+		if !sendable(r) {
+			continue
+		}
+		if i%4 > 0 {
+			r.makeValid()
+		}
+		suffix := fmt.Sprintf("-%s-%s%d", strings.ToLower(c.name), pass, i)
+		got, err := s.send(t.Context(), r, suffix)
+		a := answer{request: fmt.Sprintf("%s %s %s of %s", r.operation, r.resource.Resource, r.subresource, text(r.object)), stored: got}
+		if err != nil {
+			a.result = resultOf(statusOf(err))
+			a.message = plainMessage(a.message, suffix)
+			if a.reason == metav1.StatusReasonInvalid { // validation lists the errors of a map in random order
+				words := strings.Fields(a.message)
+				slices.Sort(words)
+				a.message = strings.Join(words, " ")
+			}
+		} else {
+			a.verdict, a.object = allowed, typed(t, r.kind, got)
+			a.stored = normalized(got, suffix)
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+// sendable reports whether an API server can get the request after the old object was created.
+func sendable(r *request) bool {
+	resources := []string{"pods", "persistentvolumeclaims", "persistentvolumes", "volumeattributesclasses", "ingresses", "services", "priorityclasses"}
+	return slices.Contains(resources, r.resource.Resource) && r.subresource != "binding"
+}
+
+var (
+	denials   = regexp.MustCompile(`admission webhook "[^"]*" denied the request: `)
+	generated = regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{5}\b`)
+	addresses = regexp.MustCompile(`\b10\.0\.\d+\.\d+\b`)
+)
+
+// plainMessage returns the message without the prefix of a webhook's denial, without the names of this pass, and without
+// random names and addresses.
+func plainMessage(message, suffix string) string {
+	message = addresses.ReplaceAllString(denials.ReplaceAllString(message, ""), "10.0.0.0")
+	return generated.ReplaceAllString(strings.ReplaceAll(message, suffix, ""), "")
+}
+
+// typed returns the object as its Go type.
+func typed(t *testing.T, kind schema.GroupVersionKind, content map[string]any) runtime.Object {
+	t.Helper()
+	object, err := legacyscheme.Scheme.New(kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if content == nil {
+		return object
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+// normalized removes what differs between two API servers: identities, times, addresses and random names.
+func normalized(content map[string]any, suffix string) map[string]any {
+	if content == nil {
+		return nil
+	}
+	metadata := content["metadata"].(map[string]any)
+	for _, key := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "deletionTimestamp"} {
+		delete(metadata, key)
+	}
+	name := strings.TrimSuffix(metadata["name"].(string), suffix)
+	if metadata["generateName"] != nil {
+		name = generated.ReplaceAllString(name, "")
+	}
+	metadata["name"] = name
+	unstructured.RemoveNestedField(content, "status", "lastPhaseTransitionTime")
+	spec, _ := content["spec"].(map[string]any)
+	for _, key := range []string{"clusterIP", "clusterIPs", "healthCheckNodePort"} {
+		delete(spec, key)
+	}
+	ports, _ := spec["ports"].([]any)
+	for _, port := range ports {
+		delete(port.(map[string]any), "nodePort")
+	}
+	return content
+}

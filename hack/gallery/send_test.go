@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gallery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+// send makes the request. Before an UPDATE or a DELETE it creates the old object. It returns the stored object, which is
+// nil after a DELETE. If the old object cannot be created, it returns that error.
+func (s *server) send(ctx context.Context, r *request, suffix string) (map[string]any, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	object, err := wire(r.object, r.kind, suffix)
+	if err != nil {
+		return nil, err
+	}
+	old, err := wire(r.old, r.kind, suffix)
+	if err != nil {
+		return nil, err
+	}
+	in, err := s.client(r)
+	if err != nil {
+		return nil, err
+	}
+	// A stored class would change later requests, after an unknown time.
+	class := r.resource.Resource == "priorityclasses"
+	if r.operation == admission.Create {
+		return content(in.Create(ctx, object, createOptions(class || r.dryRun)))
+	}
+	if class {
+		return content(in.Create(ctx, old, createOptions(true)))
+	}
+	stored, err := s.createOld(ctx, resourceOf(s.dynamic, r), old)
+	if err != nil {
+		return nil, err
+	}
+	if r.operation == admission.Delete {
+		var now int64
+		return nil, in.Delete(ctx, stored.GetName(), metav1.DeleteOptions{GracePeriodSeconds: &now})
+	}
+	object.SetName(stored.GetName())
+	object.SetResourceVersion(stored.GetResourceVersion())
+	var subresources []string
+	if r.subresource != "" {
+		subresources = []string{r.subresource}
+	}
+	return content(in.Update(ctx, object, metav1.UpdateOptions{DryRun: createOptions(r.dryRun).DryRun}, subresources...))
+}
+
+func createOptions(dry bool) (o metav1.CreateOptions) {
+	if dry {
+		o.DryRun = []string{metav1.DryRunAll}
+	}
+	return o
+}
+
+// client returns a client that sends requests as the user of r, or as an administrator.
+func (s *server) client(r *request) (dynamic.ResourceInterface, error) {
+	if r.user == nil {
+		return resourceOf(s.dynamic, r), nil
+	}
+	config := s.Config()
+	config.QPS = -1
+	config.Impersonate = rest.ImpersonationConfig{UserName: r.from().GetName(), UID: r.from().GetUID(), Groups: r.from().GetGroups(), Extra: r.from().GetExtra()}
+	as, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return resourceOf(as, r), nil
+}
+
+func resourceOf(client dynamic.Interface, r *request) dynamic.ResourceInterface {
+	if r.namespace == "" {
+		return client.Resource(r.resource)
+	}
+	return client.Resource(r.resource).Namespace(r.namespace)
+}
+
+// createOld creates the old object with its status.
+func (s *server) createOld(ctx context.Context, in dynamic.ResourceInterface, old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	status, _, err := unstructured.NestedString(old.Object, "status", "phase")
+	if err != nil {
+		return nil, err
+	}
+	stored, err := in.Create(ctx, old, metav1.CreateOptions{})
+	if err != nil || status == "" {
+		return stored, err
+	}
+	if err := unstructured.SetNestedField(stored.Object, status, "status", "phase"); err != nil {
+		return nil, err
+	}
+	return in.UpdateStatus(ctx, stored, metav1.UpdateOptions{})
+}
+
+// wire returns the object with its kind and with the names of this pass. It returns nil for nil.
+func wire(object runtime.Object, kind schema.GroupVersionKind, suffix string) (*unstructured.Unstructured, error) {
+	if object == nil {
+		return nil, nil
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{Object: maps.Clone(content)}
+	u.SetGroupVersionKind(kind)
+	unstructured.RemoveNestedField(u.Object, "metadata", "deletionTimestamp")
+	if u.GetName() != "" {
+		u.SetName(u.GetName() + suffix)
+	}
+	return u, nil
+}
+
+func content(object *unstructured.Unstructured, err error) (map[string]any, error) {
+	var status *apierrors.StatusError
+	switch {
+	case errors.As(err, &status):
+		return nil, status
+	case err != nil:
+		return nil, fmt.Errorf("sending the request: %w", err)
+	}
+	return object.Object, nil
+}
