@@ -3,10 +3,14 @@
 package idempotence
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // TestExceptionsForProblems tests a webhook that sets an invalid imagePullPolicy. An exception for that field must also
@@ -25,6 +29,35 @@ func TestExceptionsForProblems(t *testing.T) {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
 			report, err := Run(t.Context(), editing("", "v1", "pods", onCreate, edit), Options{Objects: 4, Exceptions: []Exception{{Path: path, Reason: "for another"}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wants(t, report, broken)
+		})
+	}
+}
+
+// TestExceptionsForProblemsOfUpdates tests a webhook that removes the first of two tolerations, which no update may do.
+// An exception for the tolerations must also cover the API server's error in an update of an annotation.
+func TestExceptionsForProblemsOfUpdates(t *testing.T) {
+	edit := func(r *admissionv1.AdmissionRequest, doc document) {
+		if list, _ := at(doc, "spec")["tolerations"].([]any); len(list) > 1 {
+			at(doc, "spec")["tolerations"] = list[1:]
+		} else if r.Operation == admissionv1.Create {
+			at(doc, "spec")["priorityClassName"] = "high"
+		}
+	}
+	sample := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Spec: corev1.PodSpec{
+		Containers:  []corev1.Container{{Name: "app", Image: "shop:v1"}},
+		Tolerations: []corev1.Toleration{{Key: "gpu"}, {Operator: corev1.TolerationOpExists}},
+	}}
+	without := slices.DeleteFunc(slices.Clone(Laws), func(l Law) bool { return l == L6 })
+	for path, broken := range map[string]Law{"spec.tolerations": "", "spec.nodeSelector": L6} {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			report, err := Run(t.Context(), editing("", "v1", "pods", onBoth, edit), Options{
+				Objects: 4, Without: without, Samples: []runtime.Object{sample}, Exceptions: []Exception{{Path: path, Reason: "for another"}},
+			})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,7 +15,16 @@ import (
 
 // problems returns the API server's reasons to reject a result, except those that exceptions cover.
 func (t *Trial) problems(law Law, result *objects.Object) []string {
-	problems := t.Kind.Problems(result)
+	return t.unexpected(law, result, t.Kind.Problems(result))
+}
+
+// updateProblems returns the API server's reasons to reject the result of an update, except those that exceptions cover.
+func (t *Trial) updateProblems(law Law, result, old *objects.Object) []string {
+	return t.unexpected(law, result, t.Kind.UpdateProblems(result, old))
+}
+
+// unexpected returns the problems without those that exceptions cover.
+func (t *Trial) unexpected(law Law, result *objects.Object, problems []string) []string {
 	return slices.DeleteFunc(slices.Clone(problems), func(problem string) bool {
 		paths := objects.ProblemPaths(problem)
 		return len(paths) > 0 && t.needing(func() bool {

@@ -45,7 +45,7 @@ func (l updates) leavesImmutable(c *Case, x *objects.Object) *Finding {
 	if v := l.failed(c, out); v != nil || !out.OK() {
 		return v
 	}
-	if problems := l.Kind.UpdateProblems(out.After, x); len(problems) > 0 {
+	if problems := l.updateProblems(c.Law, out.After, x); len(problems) > 0 {
 		return l.Finding(c, Immutable, "an update of an annotation fails, because the webhook changes immutable fields: "+strings.Join(problems, "; "), out)
 	}
 	return nil
@@ -79,7 +79,7 @@ func (l updates) letsGo(c *Case, x *objects.Object) *Finding {
 	case !out.OK():
 		return nil
 	}
-	if problems := l.Kind.UpdateProblems(out.After, old); len(problems) > 0 && len(l.Kind.UpdateProblems(gone, old)) == 0 {
+	if problems := l.updateProblems(c.Law, out.After, old); len(problems) > 0 && len(l.Kind.UpdateProblems(gone, old)) == 0 {
 		return l.Finding(c, BlocksDeletion, "the object cannot be deleted: the API server rejects the result for the removal of its last finalizer: "+strings.Join(problems, "; "), out)
 	}
 	if tree.Has(out.After.Doc, edits.Finalizers.Element(tree.Identity(edits.Finalizers, finalizer), 0)) || addsFinalizer(gone, out.After) {
