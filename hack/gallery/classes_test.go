@@ -18,6 +18,7 @@ import (
 
 	"github.com/admitkit/admitkit/examples/gallery/priority"
 	"github.com/admitkit/admitkit/examples/gallery/runtimeclass"
+	"github.com/admitkit/admitkit/pkg/idempotence"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
@@ -30,6 +31,7 @@ func classControllers() []*controller {
 		},
 		edges: (*generator).runtimeClassEdges, generate: (*generator).runtimeClassRequest,
 		differences: []*difference{emptyOverhead()},
+		broken:      []brokenLaw{mergesTolerations()},
 		onServer:    []*difference{failsInItsWords()}, // a live lookup of an empty name
 	}, {
 		name: originalpriority.PluginName, register: originalpriority.Register, clusters: priorityClasses(),
@@ -37,6 +39,7 @@ func classControllers() []*controller {
 			return priority.Hooks(in.factory.Scheduling().V1().PriorityClasses().Lister())
 		},
 		edges: (*generator).priorityEdges, generate: (*generator).priorityRequest,
+		broken: []brokenLaw{{law: idempotence.L4a, reason: "if another webhook removes the class, the priority contradicts the default class"}},
 	}}
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/admitkit/admitkit/examples/gallery/limitpodhardantiaffinitytopology"
 	"github.com/admitkit/admitkit/examples/gallery/podnodeselector"
 	"github.com/admitkit/admitkit/examples/gallery/podtolerationrestriction"
+	"github.com/admitkit/admitkit/pkg/idempotence"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
@@ -43,6 +44,19 @@ type controller struct {
 	generate    func(g *generator) *request
 	differences []*difference
 	onServer    []*difference // further differences between API servers
+	broken      []brokenLaw
+}
+
+// A brokenLaw is a law of the harness that the hook breaks because the original does.
+type brokenLaw struct {
+	law    idempotence.Law // empty: any law
+	path   string          // the field path where it is broken; empty: anywhere
+	reason string
+}
+
+// mergesTolerations declares that the hook keeps one of two tolerations if it covers the other one.
+func mergesTolerations() brokenLaw {
+	return brokenLaw{path: "spec.tolerations", reason: "as the original, the hook removes a toleration that another one covers"}
 }
 
 func controllers() []*controller {
@@ -55,6 +69,7 @@ func podControllers() []*controller {
 		name: originalalways.PluginName, register: originalalways.Register,
 		hooks:       func(*testing.T, cluster, string) []*webhook.Hook { return alwayspullimages.Hooks() },
 		differences: []*difference{deniedWith403()},
+		broken:      []brokenLaw{{law: idempotence.L4a, reason: "an update of an image also changes the pull policy, which the API server rejects"}},
 	}, {
 		name: originalseconds.PluginName, register: originalseconds.Register,
 		hooks: func(*testing.T, cluster, string) []*webhook.Hook {
@@ -79,6 +94,7 @@ func podControllers() []*controller {
 			return podtolerationrestriction.Hooks(in.namespaces(t), load(t, file, podtolerationrestriction.Load))
 		},
 		differences: []*difference{deniedWith403(), failsInItsWords()},
+		broken:      []brokenLaw{mergesTolerations()},
 	}}
 	for _, c := range list {
 		c.edges, c.generate = (*generator).podEdges, (*generator).podRequest

@@ -4,6 +4,7 @@ package gallery
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -200,6 +201,12 @@ func matches(t *testing.T, hook *webhook.Hook, r *request) bool {
 // call sends the request to the hook and applies the patch.
 func call(t *testing.T, hook http.Handler, r *request) result {
 	t.Helper()
+	return r.resultFrom(t, post(t.Context(), hook, r.review(t)))
+}
+
+// review returns the AdmissionReview of the request as JSON.
+func (r *request) review(t *testing.T) []byte {
+	t.Helper()
 	resource := r.resource.Resource
 	if r.subresource != "" {
 		resource += "/" + r.subresource
@@ -213,23 +220,34 @@ func call(t *testing.T, hook http.Handler, r *request) result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/?timeout=10s", bytes.NewReader(body))
+	return body
+}
+
+// post sends an AdmissionReview to the hook.
+func post(ctx context.Context, hook http.Handler, body []byte) *httptest.ResponseRecorder {
+	call := httptest.NewRequestWithContext(ctx, http.MethodPost, "/?timeout=10s", bytes.NewReader(body))
 	call.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
 	hook.ServeHTTP(w, call)
-	if w.Code != http.StatusOK {
+	return w
+}
+
+// resultFrom returns the result in the answer of a hook, with the patch applied.
+func (r *request) resultFrom(t *testing.T, answered *httptest.ResponseRecorder) result {
+	t.Helper()
+	if answered.Code != http.StatusOK {
 		var status metav1.Status
-		decode(t, w.Body.Bytes(), &status)
+		decode(t, answered.Body.Bytes(), &status)
 		return resultOf(status)
 	}
 	var answer admissionv1.AdmissionReview
-	decode(t, w.Body.Bytes(), &answer)
+	decode(t, answered.Body.Bytes(), &answer)
 	if !answer.Response.Allowed {
 		got := resultOf(*answer.Response.Result)
 		got.verdict = denied
 		return got
 	}
-	return result{verdict: allowed, object: patched(t, r, req.Object.Raw, answer.Response.Patch)}
+	return result{verdict: allowed, object: patched(t, r, answer.Response.Patch)}
 }
 
 // userInfo returns the user as the API server sends it to a webhook.
@@ -244,8 +262,8 @@ func userInfo(u user.Info) authenticationv1.UserInfo {
 	return info
 }
 
-// patched applies the patch to raw, the encoded object of the request, and returns the patched object.
-func patched(t *testing.T, r *request, raw, patch []byte) runtime.Object {
+// patched applies the patch to the object of the request, and returns the patched object.
+func patched(t *testing.T, r *request, patch []byte) runtime.Object {
 	t.Helper()
 	if len(patch) == 0 {
 		return r.object
@@ -254,6 +272,7 @@ func patched(t *testing.T, r *request, raw, patch []byte) runtime.Object {
 	if err != nil {
 		t.Fatal(err)
 	}
+	raw := webhooktest.Request(t, admissionv1.Operation(r.operation), r.kind, r.resource.Resource, document(r.object), document(r.old)).Object.Raw
 	after, err := operations.Apply(raw)
 	if err != nil {
 		t.Fatalf("%v: %s", err, patch)

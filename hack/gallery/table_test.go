@@ -18,6 +18,8 @@ import (
 // A row of the table has the results of one controller.
 type row struct {
 	inProcess, onServers string // equal/total
+	harness              string // the verdict
+	call                 string // median time of a call, under the load of TestLoad
 	declared             []string
 }
 
@@ -36,11 +38,12 @@ func rowOf(c *controller) *row {
 // equal. Lines of code include comments, but not tests.
 func printTable(to io.Writer) {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "controller\trequests in process\ton API servers\tlines\tof the original\tdeclared differences")
+	fmt.Fprintln(w, "controller\trequests in process\ton API servers\tharness\tcall\tlines\tof the original\tdeclared differences")
 	for _, c := range controllers() {
 		if r := rows[c.name]; r != nil {
 			ours := lines(filepath.Join("..", "..", "examples", "gallery", strings.ToLower(c.name)))
-			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\n", c.name, cmp.Or(r.inProcess, "-"), cmp.Or(r.onServers, "-"), ours, lines(c.folder()), strings.Join(r.declared, ", "))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n", c.name, cmp.Or(r.inProcess, "-"), cmp.Or(r.onServers, "-"),
+				cmp.Or(r.harness, "-"), cmp.Or(r.call, "-"), ours, lines(c.folder()), strings.Join(r.declared, ", "))
 		}
 	}
 	_ = w.Flush()
