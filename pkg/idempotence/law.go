@@ -15,8 +15,8 @@ const (
 	L2 Law = "L2"
 	// L3: the same request gives the same object, on every instance and after any other requests.
 	L3 Law = "L3"
-	// L4a: for every g, y = F(g(F(x))) is allowed and valid, F(y) = y, and y has no more containers
-	// and volumes than F(F(g(x))).
+	// L4a: for every g, y = F(g(F(x))) is allowed and valid, F(y) = y, and y has no more containers,
+	// volumes and equal list elements than F(F(g(x))).
 	L4a Law = "L4a"
 	// L4b: for a g that only adds something of its own, F(g(F(x))) ≡ F(F(g(x))).
 	L4b Law = "L4b"

@@ -50,7 +50,7 @@ func (l afterEdits) check(c *Case) *Finding {
 			return l.Finding(c, changeMode(changes), "after an edit by another party, two more calls differ: "+summary(changes), first, second, third)
 		}
 	}
-	if parts(second.After.Doc) <= parts(edited.Doc) {
+	if parts(second.After.Doc) <= parts(edited.Doc) && len(duplicates(second.After.Doc)) <= len(duplicates(edited.Doc)) {
 		return nil // the webhook added nothing, for example because the edit disables it
 	}
 	return l.accumulates(c, x, first, second)
@@ -74,8 +74,8 @@ func (l afterEdits) deniedLater(c *Case, x *objects.Object, first, second *sessi
 	return l.Finding(c, DeniedLater, "the webhook denies an edit by another party after the first call, but allows it before: "+second.Message, first, second)
 }
 
-// accumulates returns a finding if the object has more containers and volumes than it would have if the edits came
-// before the first call. Edits of the webhook's own parts cannot come before that call. For them, accumulates compares
+// accumulates returns a finding if the object has more containers and volumes, or more equal elements in its lists, than
+// it would have if the edits came before the first call. Edits of the webhook's own parts cannot come before that call. For them, accumulates compares
 // the object with the result of the first call.
 func (l afterEdits) accumulates(c *Case, x *objects.Object, first, second *session.Outcome) *Finding {
 	fresh := first
@@ -93,6 +93,16 @@ func (l afterEdits) accumulates(c *Case, x *objects.Object, first, second *sessi
 	if n, want := parts(second.After.Doc), parts(fresh.After.Doc); n > want {
 		return l.Finding(c, Accumulates, fmt.Sprintf("after an edit by another party there are %d containers and volumes, but only %d if the edit comes before the first call", n, want), first, second)
 	}
+	before, after := duplicates(fresh.After.Doc), duplicates(second.After.Doc)
+	if len(after) <= len(before) {
+		return nil
+	}
+	for _, r := range after {
+		known := slices.ContainsFunc(before, func(b duplicate) bool { return b.list.String() == r.list.String() })
+		if !known && !l.excepted(c.Law, r.list) {
+			return l.Finding(c, Accumulates, fmt.Sprintf("after an edit by another party, the webhook adds an element again: %s has %s twice", r.list, tree.Encode(r.element)), first, second)
+		}
+	}
 	return nil
 }
 
@@ -105,4 +115,22 @@ func parts(doc any) (n int) {
 		}
 	})
 	return n
+}
+
+// A duplicate is a list element that equals an earlier element of its list.
+type duplicate struct {
+	list    tree.Path
+	element any
+}
+
+// duplicates returns all duplicates in a document.
+func duplicates(doc any) (all []duplicate) {
+	tree.Lists(doc, func(p tree.Path, list []any) {
+		for i, element := range list {
+			if slices.ContainsFunc(list[:i], func(earlier any) bool { return tree.Equal(earlier, element) }) {
+				all = append(all, duplicate{p, element})
+			}
+		}
+	})
+	return all
 }
