@@ -83,6 +83,7 @@ admitkit dev --cluster --context staging --advertise 192.0.2.7:9443`,
 	f := c.Flags()
 	f.StringVarP(&output, "output", "o", "text", "output format: text or json")
 	f.StringArrayVar(&o.Apply, "apply", nil, "file or folder of objects to create or update in the API server when dev starts; can be repeated")
+	f.StringVarP(&o.Namespace, "namespace", "n", "", "namespace that hooks get as deps.Namespace; dev creates it in its own API server (default \"default\")")
 	f.StringVar(&o.URL, "url", "", "http or https URL of a webhook that is already running")
 	f.StringArrayVar(&o.Files, "webhook-configuration", nil, "file with the webhook configuration for --url; can be repeated")
 	f.StringVar(&o.CAFile, "ca-file", "", "PEM file with the CA certificates of the webhook at --url")

@@ -144,7 +144,7 @@ func startStatic(t *testing.T) *staticServer {
 	t.Helper()
 	need.APIServer(t)
 	s := &staticServer{dir: filepath.Join(t.TempDir(), "admission"), module: hooksModule(t, staticHooks)}
-	p, err := gohooks.Build(t.Context(), s.module, "./hooks", nil)
+	p, err := gohooks.Build(t.Context(), gohooks.Options{Dir: s.module, Package: "./hooks"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,18 +42,24 @@ func (d *session) access(ctx context.Context, rules map[string][]rbacv1.PolicyRu
 	if d.startErr != nil {
 		return nil, d.startErr
 	}
-	config, err := accountOf(ctx, d.target.(*localServer).server.Config, rules)
+	config, err := accountOf(ctx, d.target.(*localServer).server.Config, d.o.Namespace, rules)
 	if err != nil {
 		return nil, problem.New("cannot create the ServiceAccount of the hooks: %w", err)
 	}
 	return config, nil
 }
 
-// accountOf creates the ServiceAccount with the rules, or replaces its rules, and returns its client configuration.
-func accountOf(ctx context.Context, admin *rest.Config, rules map[string][]rbacv1.PolicyRule) (*rest.Config, error) {
+// accountOf creates the ServiceAccount with the rules, or replaces its rules, and returns its client configuration. It
+// also creates the namespace of the hooks, unless that is empty.
+func accountOf(ctx context.Context, admin *rest.Config, namespace string, rules map[string][]rbacv1.PolicyRule) (*rest.Config, error) {
 	clients, err := kubernetes.NewForConfig(admin)
 	if err != nil {
 		return nil, err
+	}
+	if namespace != "" {
+		if err := ensureNamespace(ctx, clients, namespace); err != nil {
+			return nil, err
+		}
 	}
 	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceDefault, Name: accountName}
 	accounts := clients.CoreV1().ServiceAccounts(subject.Namespace)
@@ -73,10 +79,19 @@ func accountOf(ctx context.Context, admin *rest.Config, rules map[string][]rbacv
 	return config, nil
 }
 
+// ensureNamespace creates a namespace if there is none with this name.
+func ensureNamespace(ctx context.Context, clients kubernetes.Interface, name string) error {
+	_, err := clients.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
 // grant gives the subject exactly the permissions in rules, by namespace. The key "" means the whole cluster. grant
 // creates missing namespaces.
 func grant(ctx context.Context, admin *rest.Config, subject rbacv1.Subject, rules map[string][]rbacv1.PolicyRule) error {
-	clients, err := dynamic.NewForConfig(admin)
+	typed, err := kubernetes.NewForConfig(admin)
 	if err != nil {
 		return err
 	}
@@ -84,11 +99,13 @@ func grant(ctx context.Context, admin *rest.Config, subject rbacv1.Subject, rule
 		if namespace == "" {
 			continue // the whole cluster
 		}
-		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}}}
-		_, err := clients.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Create(ctx, object, metav1.CreateOptions{})
-		if err != nil && !apierrors.IsAlreadyExists(err) {
+		if err := ensureNamespace(ctx, typed, namespace); err != nil {
 			return err
 		}
+	}
+	clients, err := dynamic.NewForConfig(admin)
+	if err != nil {
+		return err
 	}
 	granted := map[string]bool{}
 	for _, object := range install.PermissionsFor(accountName, subject, rules).Objects() {

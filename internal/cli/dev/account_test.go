@@ -30,7 +30,7 @@ func TestAccountHasTheDeclaredPermissions(t *testing.T) {
 	// Secrets.
 	list := func(rules map[string][]rbacv1.PolicyRule, namespace string) (configMaps, secrets error) {
 		t.Helper()
-		config, err := accountOf(t.Context(), server.Config, rules)
+		config, err := accountOf(t.Context(), server.Config, "shop", rules)
 		if err != nil {
 			t.Fatal(err)
 		}

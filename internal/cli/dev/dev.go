@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -31,6 +32,8 @@ type Options struct {
 	// Package is the package with the hooks: a folder or an import path, relative to Dir. The default is ./hooks if it
 	// exists, and otherwise Dir.
 	Dir, Package string
+	// Namespace is the namespace that the hooks get as Deps.Namespace. The default is "default".
+	Namespace string
 	// URL is the address of a running webhook. CAFile has its CA, and Files have its registration.
 	URL, CAFile string
 	Files       []string
@@ -112,6 +115,8 @@ func (o *Options) check() error {
 	switch {
 	case o.URL == "" && (len(o.Files) > 0 || o.CAFile != ""):
 		return problem.New("--webhook-configuration and --ca-file need --url")
+	case o.URL != "" && o.Namespace != "":
+		return problem.New("--namespace cannot be used with --url: it is for hooks that dev builds")
 	case o.URL != "" && o.Package != "":
 		return problem.New("PACKAGE and --url exclude each other")
 	case o.URL != "" && len(o.Files) == 0:
@@ -129,6 +134,10 @@ func (o *Options) check() error {
 		o.Package = gohooks.Default(o.Dir)
 	}
 	return nil
+}
+
+func (o *Options) buildOptions(log io.Writer) gohooks.Options {
+	return gohooks.Options{Dir: o.Dir, Package: o.Package, Namespace: o.Namespace, Log: log}
 }
 
 // hooksSource returns the package or the URL of the hooks, for messages.
@@ -187,7 +196,7 @@ func (d *session) open(ctx context.Context) (*generation, error) {
 		return g, g.probe(ctx)
 	}
 	watch, watching := newWatcher(ctx, d.o.Dir, d.o.Package)
-	g, err := buildPackage(ctx, d.o.Dir, d.o.Package, d.out, d.access)
+	g, err := buildPackage(ctx, d.o.buildOptions(d.out), d.access)
 	switch {
 	case err != nil: // err is more precise than the error of newWatcher from go list
 		if watching == nil {
@@ -281,7 +290,7 @@ func (d *session) rebuild(ctx context.Context) {
 		return
 	}
 	began := time.Now()
-	g, err := buildPackage(ctx, d.o.Dir, d.o.Package, d.out, d.access)
+	g, err := buildPackage(ctx, d.o.buildOptions(d.out), d.access)
 	if watchErr := d.watch.updateFolders(ctx, err != nil); watchErr != nil && err == nil && ctx.Err() == nil {
 		d.s.Note("%v", watchErr)
 	}

@@ -9,7 +9,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -49,8 +48,8 @@ const packageName = "hooks"
 type accessFunc func(ctx context.Context, rules map[string][]rbacv1.PolicyRule) (*rest.Config, error)
 
 // buildPackage builds and starts the hooks of a package.
-func buildPackage(ctx context.Context, dir, pkg string, log io.Writer, access accessFunc) (*generation, error) {
-	program, err := gohooks.Build(ctx, dir, pkg, log)
+func buildPackage(ctx context.Context, o gohooks.Options, access accessFunc) (*generation, error) {
+	program, err := gohooks.Build(ctx, o)
 	if err != nil {
 		return nil, err
 	}

@@ -61,11 +61,20 @@ type Hook struct {
 	Mutating   bool
 }
 
-// Build builds the program that runs the hooks of pkg: a folder relative to dir, or an import path that the module of
-// dir can import. The go command's download messages and the hooks' output are written to log, which may be nil. Errors are
-// messages for the user.
-func Build(ctx context.Context, dir, pkg string, log io.Writer) (*Program, error) {
-	dir, err := filepath.Abs(dir)
+// Options are the options of Build.
+type Options struct {
+	// Package has the hooks: a folder relative to Dir, or an import path that the module of Dir can import.
+	Dir, Package string
+	// Namespace is the namespace that the hooks get as Deps.Namespace. The default is "default".
+	Namespace string
+	// Log receives the go command's download messages and the hooks' output. It may be nil.
+	Log io.Writer
+}
+
+// Build builds the program that runs the hooks of a package. Errors are messages for the user.
+func Build(ctx context.Context, o Options) (*Program, error) {
+	pkg, log := o.Package, o.Log
+	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +102,7 @@ func Build(ctx context.Context, dir, pkg string, log io.Writer) (*Program, error
 		return nil, problem.New("cannot build the hooks of %s: %w", pkg, err)
 	}
 	p := &Program{Package: t.ImportPath, ca: ca, dir: temporary.Path, scratch: temporary, work: t.Dir, log: &lines{each: to(log)}}
-	if err := p.build(ctx, dir, pkg, t, candidates, others); err != nil {
+	if err := p.build(ctx, dir, pkg, generate(t.ImportPath, o.Namespace, candidates), t, others); err != nil {
 		p.Close()
 		return nil, err
 	}
@@ -136,7 +145,7 @@ func noHooks(pkg string, misnamedFuncs []string) error {
 }
 
 // build builds the program and runs it once to list its hooks.
-func (p *Program) build(ctx context.Context, dir, pkg string, t *target, candidates []candidate, others []string) error {
+func (p *Program) build(ctx context.Context, dir, pkg, source string, t *target, others []string) error {
 	home := t.Dir
 	if !t.Module.Main { // the overlay cannot add files to the module cache
 		gomod, err := goTool(ctx, t.runDir, nil, "env", "GOMOD")
@@ -145,7 +154,7 @@ func (p *Program) build(ctx context.Context, dir, pkg string, t *target, candida
 		}
 		home = filepath.Dir(strings.TrimSpace(string(gomod)))
 	}
-	overlay, err := p.overlay(filepath.Join(home, overlayFolder), generate(t.ImportPath, candidates))
+	overlay, err := p.overlay(filepath.Join(home, overlayFolder), source)
 	if err != nil {
 		return problem.New("cannot build the hooks of %s: %w", pkg, err)
 	}

@@ -115,7 +115,7 @@ func TestBuildDescribeAndServe(t *testing.T) {
 	dir := module(t, shop)
 	before := tree(t, dir)
 	var log bytes.Buffer
-	p, err := Build(t.Context(), dir, "./internal/hooks", &log)
+	p, err := Build(t.Context(), Options{Dir: dir, Package: "./internal/hooks", Log: &log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func TestHooksWithDependenciesReadTheCluster(t *testing.T) {
 	if _, err := admin.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "orphaned"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	p, err := Build(t.Context(), module(t, teams), "./hooks", nil)
+	p, err := Build(t.Context(), Options{Dir: module(t, teams), Package: "./hooks"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestHooksWithDependenciesReadTheCluster(t *testing.T) {
 
 // TestBadKubeconfigOfHooksIsAnError checks that the error for an unreadable kubeconfig names the file.
 func TestBadKubeconfigOfHooksIsAnError(t *testing.T) {
-	p, err := Build(t.Context(), module(t, teams), "./hooks", nil)
+	p, err := Build(t.Context(), Options{Dir: module(t, teams), Package: "./hooks"})
 	if err != nil {
 		t.Fatal(err)
 	}

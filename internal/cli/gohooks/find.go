@@ -3,6 +3,7 @@
 package gohooks
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -177,8 +178,9 @@ func typeText(e ast.Expr) string {
 	return "?"
 }
 
-// generate returns the source of the file that adds the hooks of the package to the program.
-func generate(importPath string, found []candidate) string {
+// generate returns the source of the file that adds the hooks of the package to the program. The namespace is for hooks with
+// dependencies.
+func generate(importPath, namespace string, found []candidate) string {
 	var calls strings.Builder
 	for _, c := range found {
 		value := "hooks." + c.name
@@ -200,7 +202,7 @@ func generate(importPath string, found []candidate) string {
 		}
 	}
 	if len(found) == 1 && found[0].deps {
-		return fmt.Sprintf(withDeps, importPath, calls.String())
+		return fmt.Sprintf(withDeps, importPath, cmp.Or(namespace, "default"), calls.String())
 	}
 	return fmt.Sprintf(withoutDeps, importPath, calls.String())
 }
@@ -208,6 +210,7 @@ func generate(importPath string, found []candidate) string {
 const withoutDeps = `package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -225,6 +228,7 @@ func find(_ context.Context, _ string, f *hookList) error {
 const withDeps = `package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
@@ -251,6 +255,7 @@ func find(ctx context.Context, kubeconfig string, f *hookList) error {
 		}
 	}
 	deps := program.NewDeps(config, logr.FromContextOrDiscard(ctx))
+	deps.Namespace = %q
 	err := errors.Join(
 %s	)
 	f.start, f.ready, f.rules, f.deps = deps.Start, deps.Ready, deps.Rules(), true

@@ -82,7 +82,7 @@ func FuzzFind(f *testing.F) {
 				t.Errorf("%q is not exported", c.name)
 			}
 		}
-		text := generate("example.com/shop/hooks", found)
+		text := generate("example.com/shop/hooks", "", found)
 		if _, err := parser.ParseFile(token.NewFileSet(), "hooks.go", text, 0); err != nil {
 			t.Errorf("%v in\n%s", err, text)
 		}

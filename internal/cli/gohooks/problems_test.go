@@ -140,7 +140,7 @@ var Pull *webhook.Hook
 	}
 	for _, row := range rows {
 		t.Run(row.pkg, func(t *testing.T) {
-			p, err := Build(t.Context(), dir, row.pkg, nil)
+			p, err := Build(t.Context(), Options{Dir: dir, Package: row.pkg})
 			if err == nil {
 				p.Close()
 				t.Fatalf("no error: %s", row.reason)
@@ -174,7 +174,7 @@ func TestBuildReportsIncompleteModules(t *testing.T) {
 		if err := os.Remove(filepath.Join(dir, "go.sum")); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Build(t.Context(), dir, "./internal/hooks", nil)
+		_, err := Build(t.Context(), Options{Dir: dir, Package: "./internal/hooks"})
 		if err == nil || !strings.Contains(err.Error(), "is incomplete") || strings.Join(problem.Hints(err), "") != "go mod tidy" {
 			t.Errorf("got %v, hints %q", err, problem.Hints(err))
 		}
@@ -182,7 +182,7 @@ func TestBuildReportsIncompleteModules(t *testing.T) {
 	t.Run("no go command", func(t *testing.T) {
 		dir := module(t, shop)
 		t.Setenv("PATH", t.TempDir())
-		_, err := Build(t.Context(), dir, "./internal/hooks", nil)
+		_, err := Build(t.Context(), Options{Dir: dir, Package: "./internal/hooks"})
 		if err == nil || !strings.Contains(err.Error(), "the go command is not installed") || strings.Join(problem.Hints(err), "") != "https://go.dev/doc/install" {
 			t.Errorf("got %v, hints %q", err, problem.Hints(err))
 		}
@@ -191,7 +191,7 @@ func TestBuildReportsIncompleteModules(t *testing.T) {
 
 func expect(t *testing.T, dir, want, hint string) {
 	t.Helper()
-	_, err := Build(t.Context(), dir, ".", nil)
+	_, err := Build(t.Context(), Options{Dir: dir, Package: "."})
 	if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Join(problem.Hints(err), "\n") != hint {
 		t.Errorf("got %v, hints %q", err, problem.Hints(err))
 	}
@@ -201,12 +201,12 @@ func TestFailedBuildLeavesNoFiles(t *testing.T) {
 	dir := module(t, "-- broken/a.go --\npackage broken\n\nvar A = wrong\n"+shop)
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
-	if _, err := Build(t.Context(), dir, "./broken", nil); err == nil {
+	if _, err := Build(t.Context(), Options{Dir: dir, Package: "./broken"}); err == nil {
 		t.Error("no error")
 	}
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Build(canceled, dir, "./internal/hooks", nil); !errors.Is(err, context.Canceled) {
+	if _, err := Build(canceled, Options{Dir: dir, Package: "./internal/hooks"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	if left := tree(t, temporary); len(left) != 1 {

@@ -39,10 +39,10 @@ func TestMain(m *testing.M) {
 
 func beParent(dir string) string {
 	if os.Getenv(dial) != "" {
-		_, err := Build(context.Background(), dir, "./hooks", nil) // it hangs
+		_, err := Build(context.Background(), Options{Dir: dir, Package: "./hooks"}) // it hangs
 		return fmt.Sprint(err)
 	}
-	p, err := Build(context.Background(), dir, "./internal/hooks", nil)
+	p, err := Build(context.Background(), Options{Dir: dir, Package: "./internal/hooks"})
 	if err != nil {
 		return err.Error()
 	}
@@ -126,7 +126,7 @@ func review(name string) string {
 }
 
 func TestProcesses(t *testing.T) {
-	p, err := Build(t.Context(), module(t, moody), "./hooks", nil)
+	p, err := Build(t.Context(), Options{Dir: module(t, moody), Package: "./hooks"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func Hooks() []*webhook.Hook {
 	other := filepath.Join(dir, "other", "go.mod") // has the requirements of the main module's go.mod
 	write(t, other, strings.Replace(strings.Replace(read(t, gomod), "module example.com/shop", "module example.com/other", 1),
 		"\nrequire example.com/other v0.0.0\n\nreplace example.com/other => ./other\n", "", 1))
-	p, err := Build(t.Context(), dir, "example.com/other/policy", nil)
+	p, err := Build(t.Context(), Options{Dir: dir, Package: "example.com/other/policy"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -285,7 +285,7 @@ func TestPackageThatHangs(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	log := &lines{each: func(string) { cancel() }}
-	if _, err := Build(ctx, dir, "./hooks", log); !errors.Is(err, context.Canceled) {
+	if _, err := Build(ctx, Options{Dir: dir, Package: "./hooks", Log: log}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	if left := tree(t, temporary); len(left) != 1 {

@@ -25,7 +25,7 @@ func BuildOn(ctx context.Context, s *screen.Screen, pkg string) (*Program, error
 	progress := s.Progress()
 	defer progress.Done()
 	progress.Step("building the hooks of %s", pkg)
-	return Build(ctx, ".", pkg, &belowProgress{s.Err, progress})
+	return Build(ctx, Options{Dir: ".", Package: pkg, Log: &belowProgress{s.Err, progress}})
 }
 
 // belowProgress is an io.Writer that erases the progress line before each write.

@@ -20,7 +20,7 @@ const replicas = 2
 // goHooks builds and serves the hooks of a Go package. It returns a function that stops them.
 func (r *runner) goHooks(ctx context.Context) ([]target, func(), error) {
 	said := &tail{}
-	program, err := gohooks.Build(ctx, ".", r.Hook, said)
+	program, err := gohooks.Build(ctx, gohooks.Options{Dir: ".", Package: r.Hook, Log: said})
 	if err != nil {
 		return nil, nil, err
 	}
