@@ -11,12 +11,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/admitkit/admitkit/examples/testcluster"
+	"github.com/admitkit/admitkit/internal/apiserver/need"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
 // TestServeWaitsBothWays sends a request at once after Serve and after stop. The API server must call the hook for the
 // first request and not for the second.
 func TestServeWaitsBothWays(t *testing.T) {
+	need.APIServer(t)
 	ctx := t.Context()
 	cluster, err := testcluster.Start(ctx)
 	if err != nil {

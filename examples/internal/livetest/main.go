@@ -9,11 +9,15 @@ import (
 	"testing"
 
 	"github.com/admitkit/admitkit/examples/testcluster"
+	"github.com/admitkit/admitkit/internal/apiserver/need"
 )
 
 // Main implements TestMain. It starts a cluster, stores it in *c, and runs the tests. It exits with an error
-// if the cluster does not start.
-func Main(m *testing.M, c **testcluster.Cluster) { os.Exit(run(m, c)) }
+// if the cluster does not start. Where there is no API server, it skips the tests, as package need describes.
+func Main(m *testing.M, c **testcluster.Cluster) {
+	need.APIServerForAll()
+	os.Exit(run(m, c))
+}
 
 func run(m *testing.M, c **testcluster.Cluster) (code int) {
 	cluster, err := testcluster.Start(context.Background())
