@@ -68,6 +68,7 @@ var imports = map[string]string{
 	"apierrors":               "k8s.io/apimachinery/pkg/api/errors",
 	"equality":                "k8s.io/apimachinery/pkg/api/equality",
 	"resource":                "k8s.io/apimachinery/pkg/api/resource",
+	"apiextensionsv1":         "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1",
 	"metav1":                  "k8s.io/apimachinery/pkg/apis/meta/v1",
 	"unstructured":            "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured",
 	"runtime":                 "k8s.io/apimachinery/pkg/runtime",
