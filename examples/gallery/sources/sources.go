@@ -6,6 +6,7 @@ package sources
 
 import (
 	"context"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -15,6 +16,7 @@ import (
 	networkinglisters "k8s.io/client-go/listers/networking/v1"
 	schedulinglisters "k8s.io/client-go/listers/scheduling/v1"
 	storagelisters "k8s.io/client-go/listers/storage/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/admitkit/admitkit/pkg/program"
 	"github.com/admitkit/admitkit/pkg/reads"
@@ -24,26 +26,33 @@ import (
 // call declares the permissions that the informer needs. The program is ready only when the caches of all informers
 // have synced.
 type Sources struct {
-	deps    *program.Deps
-	client  kubernetes.Interface
-	factory informers.SharedInformerFactory
+	deps      *program.Deps
+	client    kubernetes.Interface
+	informers informers.SharedInformerFactory
+	run       sync.Once // runs the informers
 }
 
-// New returns sources whose informers the program runs.
+// New returns sources whose informers the program runs. Without informers, the program needs no cluster.
 func New(deps *program.Deps) (*Sources, error) {
-	client, err := kubernetes.NewForConfig(deps.Config)
+	config := rest.CopyConfig(deps.Config)
+	config.QPS = -1 // readers limit their requests themselves
+	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	s := &Sources{deps, client, informers.NewSharedInformerFactory(client, 0)}
-	deps.RunInformers(s.factory)
-	return s, nil
+	return &Sources{deps: deps, client: client, informers: informers.NewSharedInformerFactory(client, 0)}, nil
+}
+
+// factory returns the informer factory. The caller must request an informer from it.
+func (s *Sources) factory() informers.SharedInformerFactory {
+	s.run.Do(func() { s.deps.RunInformers(s.informers) })
+	return s.informers
 }
 
 // Namespaces returns a reader of Namespaces. It reads a Namespace from the API server if the cache does not have it yet.
 func (s *Sources) Namespaces() (*reads.Reader[*corev1.Namespace], error) {
 	s.deps.Needs(reads.Rule("", "namespaces"))
-	informer := s.factory.Core().V1().Namespaces()
+	informer := s.factory().Core().V1().Namespaces()
 	informer.Informer() // requests the cache
 	return reads.New(reads.Options[*corev1.Namespace]{
 		Resource: "namespaces",
@@ -59,7 +68,7 @@ func (s *Sources) Namespaces() (*reads.Reader[*corev1.Namespace], error) {
 // have it yet.
 func (s *Sources) RuntimeClasses() (*reads.Reader[*nodev1.RuntimeClass], error) {
 	s.deps.Needs(reads.Rule(nodev1.GroupName, "runtimeclasses"))
-	informer := s.factory.Node().V1().RuntimeClasses()
+	informer := s.factory().Node().V1().RuntimeClasses()
 	informer.Informer() // requests the cache
 	return reads.New(reads.Options[*nodev1.RuntimeClass]{
 		Resource: "runtimeclasses",
@@ -74,17 +83,17 @@ func (s *Sources) RuntimeClasses() (*reads.Reader[*nodev1.RuntimeClass], error) 
 // StorageClasses returns a lister of StorageClasses.
 func (s *Sources) StorageClasses() storagelisters.StorageClassLister {
 	s.deps.Needs(reads.Rule("storage.k8s.io", "storageclasses"))
-	return s.factory.Storage().V1().StorageClasses().Lister()
+	return s.factory().Storage().V1().StorageClasses().Lister()
 }
 
 // IngressClasses returns a lister of IngressClasses.
 func (s *Sources) IngressClasses() networkinglisters.IngressClassLister {
 	s.deps.Needs(reads.Rule("networking.k8s.io", "ingressclasses"))
-	return s.factory.Networking().V1().IngressClasses().Lister()
+	return s.factory().Networking().V1().IngressClasses().Lister()
 }
 
 // PriorityClasses returns a lister of PriorityClasses.
 func (s *Sources) PriorityClasses() schedulinglisters.PriorityClassLister {
 	s.deps.Needs(reads.Rule("scheduling.k8s.io", "priorityclasses"))
-	return s.factory.Scheduling().V1().PriorityClasses().Lister()
+	return s.factory().Scheduling().V1().PriorityClasses().Lister()
 }

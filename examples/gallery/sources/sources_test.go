@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path"
+	"slices"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -66,19 +67,40 @@ func TestReadersAskTheAPIServer(t *testing.T) {
 
 // TestPermissions checks that each source declares the permissions of its informer, and no others.
 func TestPermissions(t *testing.T) {
-	for resource, use := range map[string]func(*Sources){
-		"namespaces":      func(s *Sources) { _, _ = s.Namespaces() },
-		"runtimeclasses":  func(s *Sources) { _, _ = s.RuntimeClasses() },
-		"storageclasses":  func(s *Sources) { s.StorageClasses() },
-		"ingressclasses":  func(s *Sources) { s.IngressClasses() },
-		"priorityclasses": func(s *Sources) { s.PriorityClasses() },
+	cached := []string{"get", "list", "watch"}
+	for resource, source := range map[string]struct {
+		verbs []string
+		use   func(*Sources)
+	}{
+		"namespaces":      {cached, func(s *Sources) { _, _ = s.Namespaces() }},
+		"runtimeclasses":  {cached, func(s *Sources) { _, _ = s.RuntimeClasses() }},
+		"storageclasses":  {cached, func(s *Sources) { s.StorageClasses() }},
+		"ingressclasses":  {cached, func(s *Sources) { s.IngressClasses() }},
+		"priorityclasses": {cached, func(s *Sources) { s.PriorityClasses() }},
 	} {
 		deps, s := start(t)
-		use(s)
+		source.use(s)
 		rules := deps.Rules()[""]
-		if len(rules) != 1 || len(rules[0].Verbs) != 3 || len(rules[0].Resources) != 1 || rules[0].Resources[0] != resource {
+		if len(rules) != 1 || !slices.Equal(rules[0].Verbs, source.verbs) || !slices.Equal(rules[0].Resources, []string{resource}) {
 			t.Errorf("%s: got %v", resource, rules)
 		}
+	}
+}
+
+// TestProgramsWithoutInformers checks that a program runs if its hooks use no informer.
+func TestProgramsWithoutInformers(t *testing.T) {
+	for name, use := range map[string]func(*Sources){
+		"nothing": func(*Sources) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			deps, s := start(t)
+			use(s)
+			ctx, stop := context.WithCancel(t.Context())
+			stop()
+			if err := errors.Join(deps.Ready(t.Context()), deps.Start(ctx)); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 
