@@ -75,6 +75,7 @@ func TestBadFlags(t *testing.T) {
 		{[]string{"--enable=PodNodeSelector", "--config=PodNodeSelector=a", "--config=PodNodeSelector=b"}, "PodNodeSelector has two configuration files"},
 		{[]string{"--enable=Priority", "--config=PodNodeSelector=a"}, "--config names PodNodeSelector, which is not enabled: add it to --enable"},
 		{[]string{"--enable=Priority", "--config=Priority=a"}, "Priority: this admission controller has no configuration: remove its --config"},
+		{[]string{"--enable=NamespaceExists", "--config=NamespaceExists=a"}, "NamespaceExists: this admission controller has no configuration: remove its --config"},
 		{[]string{"--enable=RuntimeClass", "--config=RuntimeClass=a"}, "RuntimeClass: this admission controller has no configuration: remove its --config"},
 		{[]string{"--enable=PodNodeSelector", "--config=PodNodeSelector=" + bad}, `unknown field "unknown"`},
 		{[]string{"--enable=PodTolerationRestriction", "--config=PodTolerationRestriction=" + bad}, `unknown field "unknown"`},

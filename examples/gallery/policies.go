@@ -15,6 +15,7 @@ import (
 	"github.com/admitkit/admitkit/examples/gallery/defaulttolerationseconds"
 	"github.com/admitkit/admitkit/examples/gallery/denyserviceexternalips"
 	"github.com/admitkit/admitkit/examples/gallery/limitpodhardantiaffinitytopology"
+	"github.com/admitkit/admitkit/examples/gallery/namespaceexists"
 	"github.com/admitkit/admitkit/examples/gallery/persistentvolumeclaimresize"
 	"github.com/admitkit/admitkit/examples/gallery/podnodeselector"
 	"github.com/admitkit/admitkit/examples/gallery/podtolerationrestriction"
@@ -49,6 +50,7 @@ var policies = map[string]policy{
 	"LimitPodHardAntiAffinityTopology": unconfigured(func(*sources.Sources) []*webhook.Hook {
 		return []*webhook.Hook{limitpodhardantiaffinitytopology.Hook()}
 	}),
+	"NamespaceExists": reading((*sources.Sources).Namespaces, namespaceexists.Hook),
 	"PersistentVolumeClaimResize": unconfigured(func(s *sources.Sources) []*webhook.Hook {
 		return []*webhook.Hook{persistentvolumeclaimresize.Hook(s.StorageClasses())}
 	}),
@@ -71,6 +73,20 @@ func unconfigured(hooks func(*sources.Sources) []*webhook.Hook) policy {
 			return nil, errNoConfiguration
 		}
 		return hooks(s), nil
+	}
+}
+
+// reading returns a policy for one hook without configuration. The hook reads from a source that can fail to start.
+func reading[T any](source func(*sources.Sources) (T, error), hook func(T) *webhook.Hook) policy {
+	return func(s *sources.Sources, file string) ([]*webhook.Hook, error) {
+		if file != "" {
+			return nil, errNoConfiguration
+		}
+		from, err := source(s)
+		if err != nil {
+			return nil, err
+		}
+		return []*webhook.Hook{hook(from)}, nil
 	}
 }
 

@@ -39,6 +39,7 @@ func newCluster(t *testing.T, namespaces []*corev1.Namespace, objects []runtime.
 			t.Fatal(err)
 		}
 	}
+	failToRead(client)
 	return cluster{client, informers.NewSharedInformerFactory(client, 0)}
 }
 

@@ -38,7 +38,9 @@ type controller struct {
 	configurations []string
 	// clusters lists, for each simulated cluster, the objects besides Namespaces that the controller reads. Requests
 	// are spread over the clusters, too.
-	clusters    [][]runtime.Object
+	clusters [][]runtime.Object
+	// hiddenBy are admission controllers that would answer requests first. They are off on the API servers.
+	hiddenBy    []string
 	hooks       func(t *testing.T, in cluster, file string) []*webhook.Hook
 	edges       func(g *generator) []*request
 	generate    func(g *generator) *request
@@ -60,7 +62,7 @@ func mergesTolerations() brokenLaw {
 }
 
 func controllers() []*controller {
-	return slices.Concat(podControllers(), storageControllers(), networkControllers(), classControllers())
+	return slices.Concat(podControllers(), storageControllers(), networkControllers(), classControllers(), namespaceControllers())
 }
 
 // podControllers returns the controllers whose decision depends on the Pod, its Namespace and a configuration.

@@ -14,6 +14,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -37,7 +38,13 @@ func TestOnTheServer(t *testing.T) {
 	all := controllers()
 	plain := startServer(t, all, nil)
 	for _, c := range all {
-		t.Run(c.name, func(t *testing.T) { compareServers(t, c, startServer(t, all, c), plain) })
+		t.Run(c.name, func(t *testing.T) {
+			without := plain
+			if len(c.hiddenBy) > 0 {
+				without = startServer(t, all, nil, c.hiddenBy...)
+			}
+			compareServers(t, c, startServer(t, all, c, c.hiddenBy...), without)
+		})
 	}
 }
 
@@ -49,17 +56,19 @@ type server struct {
 	namespaces []*corev1.Namespace // those that exist
 }
 
-// startServer starts an API server that runs one of the admission controllers, or none of them.
-func startServer(t *testing.T, all []*controller, with *controller) *server {
+// startServer starts an API server that runs one of the admission controllers, or none of them. It also disables the
+// admission controllers called off. NamespaceLifecycle runs unless it is among these.
+func startServer(t *testing.T, all []*controller, with *controller, off ...string) *server {
 	t.Helper()
-	var disabled []string
+	disabled := append(slices.Clone(notCompared), off...)
 	for _, c := range all {
-		if c != with {
+		if c.name != lifecycle.PluginName {
 			disabled = append(disabled, c.name)
 		}
 	}
+	disabled = slices.DeleteFunc(disabled, func(name string) bool { return with != nil && name == with.name })
 	o := apiserver.Options{
-		Flags: map[string][]string{"disable-admission-plugins": append(disabled, notCompared...), "service-cluster-ip-range": {"10.0.0.0/16"}},
+		Flags: map[string][]string{"disable-admission-plugins": disabled, "service-cluster-ip-range": {"10.0.0.0/16"}},
 		Files: map[string][]byte{},
 	}
 	if with != nil {

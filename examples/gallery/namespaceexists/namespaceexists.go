@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package namespaceexists has the hook of Kubernetes' admission controller NamespaceExists: a request for an object in
+// a namespace is denied if the Namespace does not exist.
+//
+// The original is k8s.io/kubernetes/plugin/pkg/admission/namespace/exists. The hook differs from it as follows:
+//
+//   - Mostly, the API server decides before it calls the hook: to compare the Namespace with the namespaceSelector, it
+//     looks the Namespace up. If there is none, it answers as the original does. So the hook itself denies only if
+//     the Namespace is deleted after that.
+//   - If the Namespace cannot be read, the hook fails and the failurePolicy decides. With the default, Fail, the API
+//     server answers with the code 500, as for the original. The message differs.
+//   - Until the cache of Namespaces has synced, the program is not ready, so the failurePolicy decides. The original
+//     waits up to ten seconds and then denies.
+//   - The API server does not call the hook for kube-system and for the namespace of the webhook, so that a cluster can
+//     repair itself while the webhook is down.
+package namespaceexists
+
+import (
+	"context"
+	"errors"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/admitkit/admitkit/pkg/reads"
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// Hook returns the hook that denies requests in a namespace that does not exist.
+func Hook(namespaces *reads.Reader[*corev1.Namespace]) *webhook.Hook {
+	everyWrite := webhook.OnEverything()
+	everyWrite.Operations = []admissionregistrationv1.OperationType{
+		admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete,
+	}
+	everyWrite.Scope = ptr.To(admissionregistrationv1.NamespacedScope) // Namespaces themselves have no namespace
+	return webhook.Validating(admissionregistrationv1.ValidatingWebhook{
+		Name:  "namespaceexists.example.com",
+		Rules: webhook.Rules(everyWrite),
+	}, func(ctx context.Context, req *webhook.Request[metav1.PartialObjectMetadata]) error {
+		_, err := namespaces.Get(ctx, "", req.Namespace)
+		if errors.Is(err, reads.ErrNotFound) {
+			return apierrors.NewNotFound(corev1.Resource("namespaces"), req.Namespace)
+		}
+		return err
+	})
+}
