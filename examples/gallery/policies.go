@@ -16,6 +16,7 @@ import (
 	"github.com/admitkit/admitkit/examples/gallery/denyserviceexternalips"
 	"github.com/admitkit/admitkit/examples/gallery/limitpodhardantiaffinitytopology"
 	"github.com/admitkit/admitkit/examples/gallery/namespaceexists"
+	"github.com/admitkit/admitkit/examples/gallery/namespacelifecycle"
 	"github.com/admitkit/admitkit/examples/gallery/persistentvolumeclaimresize"
 	"github.com/admitkit/admitkit/examples/gallery/podnodeselector"
 	"github.com/admitkit/admitkit/examples/gallery/podtolerationrestriction"
@@ -51,6 +52,9 @@ var policies = map[string]policy{
 		return []*webhook.Hook{limitpodhardantiaffinitytopology.Hook()}
 	}),
 	"NamespaceExists": reading((*sources.Sources).Namespaces, namespaceexists.Hook),
+	"NamespaceLifecycle": unconfigured(func(*sources.Sources) []*webhook.Hook {
+		return []*webhook.Hook{namespacelifecycle.Hook(namespacelifecycle.Protected()...)}
+	}),
 	"PersistentVolumeClaimResize": unconfigured(func(s *sources.Sources) []*webhook.Hook {
 		return []*webhook.Hook{persistentvolumeclaimresize.Hook(s.StorageClasses())}
 	}),

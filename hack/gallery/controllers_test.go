@@ -39,6 +39,8 @@ type controller struct {
 	// clusters lists, for each simulated cluster, the objects besides Namespaces that the controller reads. Requests
 	// are spread over the clusters, too.
 	clusters [][]runtime.Object
+	// partly means that the hook does, in the validating phase, only a part of what the original does in the mutating one.
+	partly bool
 	// hiddenBy are admission controllers that would answer requests first. They are off on the API servers.
 	hiddenBy    []string
 	hooks       func(t *testing.T, in cluster, file string) []*webhook.Hook
@@ -178,6 +180,9 @@ func (c *controller) variant(t *testing.T, in cluster, content string) *variant 
 	plugin, err := plugins.InitPlugin(c.name, config, in)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if c.partly {
+		plugin = inValidation{plugin}
 	}
 	return &variant{plugin: plugin, hooks: c.hooksFor(t, in, content)}
 }

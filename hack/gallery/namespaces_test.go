@@ -3,7 +3,9 @@
 package gallery
 
 import (
+	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -17,6 +19,7 @@ import (
 	originalexists "k8s.io/kubernetes/plugin/pkg/admission/namespace/exists"
 
 	"github.com/admitkit/admitkit/examples/gallery/namespaceexists"
+	"github.com/admitkit/admitkit/examples/gallery/namespacelifecycle"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
@@ -28,6 +31,7 @@ var lookUpNamespaces = []string{originallifecycle.PluginName, "PodSecurity"}
 
 // namespaceControllers returns the controllers that look at Namespaces only.
 func namespaceControllers() []*controller {
+	leaving := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "leaving"}, Status: corev1.NamespaceStatus{Phase: corev1.NamespaceTerminating}}
 	return []*controller{{
 		name: originalexists.PluginName, register: originalexists.Register, hiddenBy: lookUpNamespaces,
 		hooks: func(t *testing.T, in cluster, _ string) []*webhook.Hook {
@@ -35,7 +39,35 @@ func namespaceControllers() []*controller {
 		},
 		edges: (*generator).namespaceEdges, generate: (*generator).namespaceRequest,
 		differences: []*difference{failsInItsWords()},
+	}, {
+		name: originallifecycle.PluginName, register: originallifecycle.Register, hiddenBy: lookUpNamespaces,
+		clusters: [][]runtime.Object{{leaving}}, partly: true,
+		hooks: func(*testing.T, cluster, string) []*webhook.Hook {
+			return []*webhook.Hook{namespacelifecycle.Hook(namespacelifecycle.Protected()...)}
+		},
+		edges: (*generator).namespaceEdges, generate: (*generator).lifecycleRequest,
+		differences: []*difference{onlyProtected()},
 	}}
+}
+
+// onlyProtected declares that the hook does not look at the namespaces of objects.
+func onlyProtected() *difference {
+	return &difference{
+		name:   "objects in missing or terminating Namespaces",
+		reason: "package namespaceexists denies the former; a webhook hears too late of a deletion to deny the latter",
+		is: func(original, ours result) bool {
+			return original.verdict != allowed && !strings.Contains(original.message, "this namespace may not be deleted") && ours.verdict == allowed
+		},
+	}
+}
+
+// inValidation is an admission controller that does in the validating phase what it really does in the mutating one.
+type inValidation struct{ admission.Interface }
+
+// Validate calls the mutating part.
+
+func (v inValidation) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	return v.Interface.(admission.MutationInterface).Admit(ctx, a, o)
 }
 
 // failToRead makes the client fail to read the Namespace unreadable.
@@ -127,5 +159,22 @@ func (g *generator) namespaceRequest() *request {
 	}
 	r := g.inNamespace(op, name, subresource, resource)
 	r.dryRun = g.oneIn(10)
+	return r
+}
+
+// lifecycleRequest returns a deletion of a Namespace, and sometimes a request for an object.
+func (g *generator) lifecycleRequest() *request {
+	if g.oneIn(4) {
+		if g.oneIn(8) {
+			return g.inNamespace(pick(g, admission.Create, admission.Update, admission.Delete), "leaving", "", "configmaps")
+		}
+		return g.namespaceRequest()
+	}
+	name := pick(g, g.namespaces...).Name
+	if g.oneIn(2) {
+		name = pick(g, "default", "kube-system", "kube-public", "kube-node-lease")
+	}
+	r := onNamespaces(admission.Delete, name)
+	r.exists, r.dryRun = true, true // otherwise the API server would do it
 	return r
 }

@@ -24,6 +24,9 @@ import (
 func (s *server) send(ctx context.Context, r *request, suffix string) (map[string]any, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
+	if r.exists {
+		suffix = ""
+	}
 	object, err := wire(r.object, r.kind, suffix)
 	if err != nil {
 		return nil, err
@@ -44,13 +47,15 @@ func (s *server) send(ctx context.Context, r *request, suffix string) (map[strin
 	if class {
 		return content(in.Create(ctx, old, createOptions(true)))
 	}
-	stored, err := s.createOld(ctx, resourceOf(s.dynamic, r), old)
-	if err != nil {
-		return nil, err
+	stored := old
+	if !r.exists {
+		if stored, err = s.createOld(ctx, resourceOf(s.dynamic, r), old); err != nil {
+			return nil, err
+		}
 	}
 	if r.operation == admission.Delete {
 		var now int64
-		return nil, in.Delete(ctx, stored.GetName(), metav1.DeleteOptions{GracePeriodSeconds: &now})
+		return nil, in.Delete(ctx, stored.GetName(), metav1.DeleteOptions{GracePeriodSeconds: &now, DryRun: createOptions(r.dryRun).DryRun})
 	}
 	object.SetName(stored.GetName())
 	object.SetResourceVersion(stored.GetResourceVersion())
@@ -84,7 +89,7 @@ func (s *server) client(r *request) (dynamic.ResourceInterface, error) {
 }
 
 func resourceOf(client dynamic.Interface, r *request) dynamic.ResourceInterface {
-	if r.namespace == "" {
+	if r.namespace == "" || r.resource.Resource == "namespaces" {
 		return client.Resource(r.resource)
 	}
 	return client.Resource(r.resource).Namespace(r.namespace)

@@ -43,6 +43,7 @@ type request struct {
 	object, old     runtime.Object
 	user            user.Info // nil means ann, who may do everything
 	dryRun          bool
+	exists          bool // on API servers, the old object exists already, and its name is not changed
 }
 
 // ann sends all requests that have no other user.
