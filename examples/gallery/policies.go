@@ -17,6 +17,7 @@ import (
 	"github.com/admitkit/admitkit/examples/gallery/limitpodhardantiaffinitytopology"
 	"github.com/admitkit/admitkit/examples/gallery/namespaceexists"
 	"github.com/admitkit/admitkit/examples/gallery/namespacelifecycle"
+	"github.com/admitkit/admitkit/examples/gallery/ownerreferencespermissionenforcement"
 	"github.com/admitkit/admitkit/examples/gallery/persistentvolumeclaimresize"
 	"github.com/admitkit/admitkit/examples/gallery/podnodeselector"
 	"github.com/admitkit/admitkit/examples/gallery/podtolerationrestriction"
@@ -24,6 +25,7 @@ import (
 	"github.com/admitkit/admitkit/examples/gallery/runtimeclass"
 	"github.com/admitkit/admitkit/examples/gallery/sources"
 	"github.com/admitkit/admitkit/examples/gallery/storageobjectinuseprotection"
+	"github.com/admitkit/admitkit/pkg/access"
 	"github.com/admitkit/admitkit/pkg/program"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
@@ -55,6 +57,7 @@ var policies = map[string]policy{
 	"NamespaceLifecycle": unconfigured(func(*sources.Sources) []*webhook.Hook {
 		return []*webhook.Hook{namespacelifecycle.Hook(namespacelifecycle.Protected()...)}
 	}),
+	"OwnerReferencesPermissionEnforcement": ownerReferences,
 	"PersistentVolumeClaimResize": unconfigured(func(s *sources.Sources) []*webhook.Hook {
 		return []*webhook.Hook{persistentvolumeclaimresize.Hook(s.StorageClasses())}
 	}),
@@ -92,6 +95,13 @@ func reading[T any](source func(*sources.Sources) (T, error), hook func(T) *webh
 		}
 		return []*webhook.Hook{hook(from)}, nil
 	}
+}
+
+func ownerReferences(s *sources.Sources, file string) ([]*webhook.Hook, error) {
+	hook := func(users *access.Authorizer) *webhook.Hook {
+		return ownerreferencespermissionenforcement.Hook(users, s.Kinds())
+	}
+	return reading((*sources.Sources).Users, hook)(s, file)
 }
 
 func podNodeSelector(s *sources.Sources, file string) ([]*webhook.Hook, error) {

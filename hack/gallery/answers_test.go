@@ -72,7 +72,7 @@ func answers(t *testing.T, c *controller, s *server, pass string) []answer {
 
 // sendable reports whether an API server can get the request after the old object was created.
 func sendable(r *request) bool {
-	resources := []string{"pods", "persistentvolumeclaims", "persistentvolumes", "volumeattributesclasses", "ingresses", "services", "priorityclasses", "configmaps"}
+	resources := []string{"pods", "persistentvolumeclaims", "persistentvolumes", "volumeattributesclasses", "ingresses", "services", "priorityclasses", "configmaps", "deployments"}
 	return r.exists || slices.Contains(resources, r.resource.Resource) && r.subresource != "binding"
 }
 

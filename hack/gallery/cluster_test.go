@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/initializer"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -27,8 +28,9 @@ const notCached = "new"
 
 // A cluster has the objects that the originals and the hooks read. It is the initializer of the originals.
 type cluster struct {
-	client  kubernetes.Interface
-	factory informers.SharedInformerFactory
+	client     kubernetes.Interface
+	factory    informers.SharedInformerFactory
+	authorizer authorizer.Authorizer // of the originals
 }
 
 func newCluster(t *testing.T, namespaces []*corev1.Namespace, objects []runtime.Object) cluster {
@@ -40,7 +42,9 @@ func newCluster(t *testing.T, namespaces []*corev1.Namespace, objects []runtime.
 		}
 	}
 	failToRead(client)
-	return cluster{client, informers.NewSharedInformerFactory(client, 0)}
+	c := cluster{client, informers.NewSharedInformerFactory(client, 0), authorizerFor(objects)}
+	simulate(client, c.authorizer)
+	return c
 }
 
 // sync fills the caches of the informers, except for the objects with the name notCached.
@@ -63,6 +67,12 @@ func (c cluster) Initialize(plugin admission.Interface) {
 	}
 	if p, ok := plugin.(initializer.WantsExternalKubeInformerFactory); ok {
 		p.SetExternalKubeInformerFactory(c.factory)
+	}
+	if p, ok := plugin.(initializer.WantsAuthorizer); ok {
+		p.SetAuthorizer(c.authorizer)
+	}
+	if p, ok := plugin.(initializer.WantsRESTMapper); ok {
+		p.SetRESTMapper(c.kinds())
 	}
 	if p, ok := plugin.(initializer.WantsFeatures); ok {
 		p.InspectFeatureGates(utilfeature.DefaultFeatureGate)

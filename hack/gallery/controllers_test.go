@@ -64,7 +64,7 @@ func mergesTolerations() brokenLaw {
 }
 
 func controllers() []*controller {
-	return slices.Concat(podControllers(), storageControllers(), networkControllers(), classControllers(), namespaceControllers())
+	return slices.Concat(podControllers(), storageControllers(), networkControllers(), classControllers(), namespaceControllers(), ownerControllers())
 }
 
 // podControllers returns the controllers whose decision depends on the Pod, its Namespace and a configuration.

@@ -190,7 +190,7 @@ func declared(c *controller, original, ours result) string {
 // serve registers the hooks of the controller with the API server until the end of the test.
 func serve(t *testing.T, c *controller, s *server) {
 	t.Helper()
-	in := cluster{s.typed, informers.NewSharedInformerFactory(s.typed, 0)}
+	in := cluster{client: s.typed, factory: informers.NewSharedInformerFactory(s.typed, 0)}
 	hooks := c.hooksFor(t, in, c.configuration())
 	in.factory.Start(t.Context().Done())
 	in.factory.WaitForCacheSync(t.Context().Done())

@@ -7,17 +7,23 @@ package sources
 import (
 	"context"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	networkinglisters "k8s.io/client-go/listers/networking/v1"
 	schedulinglisters "k8s.io/client-go/listers/scheduling/v1"
 	storagelisters "k8s.io/client-go/listers/storage/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
 
+	"github.com/admitkit/admitkit/pkg/access"
 	"github.com/admitkit/admitkit/pkg/program"
 	"github.com/admitkit/admitkit/pkg/reads"
 )
@@ -35,7 +41,7 @@ type Sources struct {
 // New returns sources whose informers the program runs. Without informers, the program needs no cluster.
 func New(deps *program.Deps) (*Sources, error) {
 	config := rest.CopyConfig(deps.Config)
-	config.QPS = -1 // readers limit their requests themselves
+	config.QPS = -1 // readers and authorizers limit their requests themselves
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -96,4 +102,27 @@ func (s *Sources) IngressClasses() networkinglisters.IngressClassLister {
 func (s *Sources) PriorityClasses() schedulinglisters.PriorityClassLister {
 	s.deps.Needs(reads.Rule("scheduling.k8s.io", "priorityclasses"))
 	return s.factory().Scheduling().V1().PriorityClasses().Lister()
+}
+
+// Users returns an authorizer that asks the API server what users may do.
+func (s *Sources) Users() (*access.Authorizer, error) {
+	s.deps.Needs(access.Rule())
+	return access.New(access.Options{Client: s.client.AuthorizationV1()})
+}
+
+// Kinds returns a mapper of the kinds that the API server serves. Every user may discover them. The mapper discovers
+// them again every 30 s, as that of the API server's own admission controllers does.
+func (s *Sources) Kinds() meta.RESTMapper {
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(s.client.Discovery()))
+	s.deps.Run(rediscovery(mapper.Reset))
+	return mapper
+}
+
+// A rediscovery makes a mapper forget the kinds that it discovered.
+type rediscovery func()
+
+// Start calls r every 30 s until ctx ends.
+func (r rediscovery) Start(ctx context.Context) error {
+	wait.Until(r, 30*time.Second, ctx.Done())
+	return nil
 }

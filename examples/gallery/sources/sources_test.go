@@ -14,19 +14,31 @@ import (
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/admitkit/admitkit/pkg/program"
 	"github.com/admitkit/admitkit/pkg/reads"
 )
 
-// start returns sources for a fake API server. For every kind, the server has a single object, whose name is "new".
+// start returns sources for a fake API server. It serves the kind Pod. For every kind, also for others, it has a single
+// object, whose name is "new".
 func start(t *testing.T) (*program.Deps, *Sources) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		if path.Base(r.URL.Path) == "new" {
+		switch {
+		case path.Base(r.URL.Path) == "new":
 			_ = json.NewEncoder(w).Encode(metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "new"}})
+			return
+		case r.URL.Path == "/api":
+			_ = json.NewEncoder(w).Encode(metav1.APIVersions{Versions: []string{"v1"}})
+			return
+		case r.URL.Path == "/apis":
+			_ = json.NewEncoder(w).Encode(metav1.APIGroupList{})
+			return
+		case r.URL.Path == "/api/v1":
+			_ = json.NewEncoder(w).Encode(metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "pods", Namespaced: true, Kind: "Pod"}}})
 			return
 		}
 		w.WriteHeader(http.StatusNotFound)
@@ -72,11 +84,12 @@ func TestPermissions(t *testing.T) {
 		verbs []string
 		use   func(*Sources)
 	}{
-		"namespaces":      {cached, func(s *Sources) { _, _ = s.Namespaces() }},
-		"runtimeclasses":  {cached, func(s *Sources) { _, _ = s.RuntimeClasses() }},
-		"storageclasses":  {cached, func(s *Sources) { s.StorageClasses() }},
-		"ingressclasses":  {cached, func(s *Sources) { s.IngressClasses() }},
-		"priorityclasses": {cached, func(s *Sources) { s.PriorityClasses() }},
+		"namespaces":           {cached, func(s *Sources) { _, _ = s.Namespaces() }},
+		"runtimeclasses":       {cached, func(s *Sources) { _, _ = s.RuntimeClasses() }},
+		"storageclasses":       {cached, func(s *Sources) { s.StorageClasses() }},
+		"ingressclasses":       {cached, func(s *Sources) { s.IngressClasses() }},
+		"priorityclasses":      {cached, func(s *Sources) { s.PriorityClasses() }},
+		"subjectaccessreviews": {[]string{"create"}, func(s *Sources) { _, _ = s.Users() }},
 	} {
 		deps, s := start(t)
 		source.use(s)
@@ -91,6 +104,7 @@ func TestPermissions(t *testing.T) {
 func TestProgramsWithoutInformers(t *testing.T) {
 	for name, use := range map[string]func(*Sources){
 		"nothing": func(*Sources) {},
+		"kinds":   func(s *Sources) { s.Kinds() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			deps, s := start(t)
@@ -101,6 +115,15 @@ func TestProgramsWithoutInformers(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestKinds checks that the mapper discovers the kinds of the API server.
+func TestKinds(t *testing.T) {
+	_, s := start(t)
+	mappings, err := s.Kinds().RESTMappings(schema.GroupKind{Kind: "Pod"}, "v1")
+	if err != nil || len(mappings) != 1 || mappings[0].Resource.Resource != "pods" {
+		t.Errorf("got %v, %v", mappings, err)
 	}
 }
 

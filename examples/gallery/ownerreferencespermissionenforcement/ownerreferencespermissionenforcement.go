@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ownerreferencespermissionenforcement has the hook of Kubernetes' admission controller
+// OwnerReferencesPermissionEnforcement. A user who changes the owner references of an object must be allowed to delete
+// the object, because the garbage collector deletes it with its owners. A user who sets blockOwnerDeletion must be
+// allowed to update the finalizers of the owner, because the reference delays the owner's deletion.
+//
+// The original is k8s.io/kubernetes/plugin/pkg/admission/gc. The hook differs from it as follows:
+//
+//   - The API server answers the hook's questions about permissions, and answers are kept: those that allow for 5
+//     minutes, others for 30 s. For that time, the hook does not notice a changed role. The original asks every time.
+//   - If the API server does not answer such a question, the hook fails and the failurePolicy decides.
+//   - The hook discovers the kinds of owners itself. Like the original, it may not know a new kind for up to 30 s.
+//   - The API server never calls webhooks for webhook configurations, admission policies and their bindings. The owner
+//     references of these are not checked.
+//   - The API server does not call the hook for objects in kube-system and in the namespace of the webhook, so that a
+//     cluster can repair itself while the webhook is down.
+package ownerreferencespermissionenforcement
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/admitkit/admitkit/examples/gallery/forbidden"
+	"github.com/admitkit/admitkit/pkg/access"
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// Hook returns the hook that checks changes of owner references. The matchCondition keeps the API server from calling it
+// for every other write.
+func Hook(users *access.Authorizer, kinds meta.RESTMapper) *webhook.Hook {
+	p := &policy{users, kinds}
+	return webhook.Validating(admissionregistrationv1.ValidatingWebhook{
+		Name:  "ownerreferencespermissionenforcement.example.com",
+		Rules: webhook.Rules(webhook.OnWrite("*", "*", "*/*")),
+		MatchConditions: []admissionregistrationv1.MatchCondition{{
+			Name:       "owner-references-change",
+			Expression: "object.?metadata.?ownerReferences != oldObject.?metadata.?ownerReferences",
+		}},
+	}, p.validate)
+}
+
+type policy struct {
+	users *access.Authorizer
+	kinds meta.RESTMapper
+}
+
+// A request has the metadata of an object of any kind.
+type request = webhook.Request[metav1.PartialObjectMetadata]
+
+// validate checks the permissions that a change of the owner references needs. A user may give a new object any owners,
+// but blockOwnerDeletion needs a permission there, too.
+func (p *policy) validate(ctx context.Context, req *request) error {
+	before, err := ownersBefore(req)
+	owners := req.Object.OwnerReferences
+	if err != nil || isPodStatus(req) || equality.Semantic.DeepEqual(owners, before) {
+		return err
+	}
+	if req.Operation != admissionv1.Create {
+		if err := p.mayDelete(ctx, req); err != nil {
+			return err
+		}
+	}
+	blocking := newlyBlocking(owners, before)
+	if len(blocking) == 0 {
+		return nil
+	}
+	everything, err := p.users.May(ctx, req.UserInfo, finalizers("*", "*", "*", "*"))
+	if err != nil || everything.Allowed {
+		return err
+	}
+	for _, owner := range blocking {
+		if err := p.mayBlock(ctx, req, owner); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ownersBefore returns the owner references of the old object, or nil if there is none.
+func ownersBefore(req *request) ([]metav1.OwnerReference, error) {
+	old, err := req.OldObject()
+	if err != nil || old == nil {
+		return nil, err
+	}
+	return old.OwnerReferences, nil
+}
+
+// isPodStatus reports whether the request is for the status of a Pod. It cannot change owner references, although old
+// kubelets send different ones.
+func isPodStatus(req *request) bool {
+	return req.Resource.Group == "" && req.Resource.Resource == "pods" && req.SubResource == "status"
+}
+
+// newlyBlocking returns the owner references that block the deletion of an owner whose deletion was not blocked before.
+func newlyBlocking(owners, before []metav1.OwnerReference) (list []metav1.OwnerReference) {
+	blocked := map[types.UID]bool{}
+	for _, owner := range before {
+		blocked[owner.UID] = ptr.Deref(owner.BlockOwnerDeletion, false)
+	}
+	for _, owner := range owners {
+		if ptr.Deref(owner.BlockOwnerDeletion, false) && !blocked[owner.UID] {
+			list = append(list, owner)
+		}
+	}
+	return list
+}
+
+// mayDelete denies the request if its user may not delete the object.
+func (p *policy) mayDelete(ctx context.Context, req *request) error {
+	return p.require(ctx, req, "cannot set an ownerRef on a resource you can't delete", authorizationv1.ResourceAttributes{
+		Verb: "delete", Namespace: req.Namespace, Name: req.Name,
+		Group: req.Resource.Group, Version: req.Resource.Version, Resource: req.Resource.Resource, Subresource: req.SubResource,
+	})
+}
+
+// mayBlock denies the request if its user may not update the finalizers of the owner. If the owner's kind belongs to
+// several resources, the user needs the permission for each.
+func (p *policy) mayBlock(ctx context.Context, req *request, owner metav1.OwnerReference) error {
+	mappings, err := p.resources(owner)
+	if err != nil {
+		return deny(req, fmt.Sprintf("cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion %s Kind %s: %v", owner.APIVersion, owner.Kind, err))
+	}
+	for _, m := range mappings {
+		what := finalizers(m.Resource.Group, m.Resource.Version, m.Resource.Resource, owner.Name)
+		if m.Scope.Name() == meta.RESTScopeNameNamespace {
+			what.Namespace = req.Namespace // an owner is in the namespace of its dependents
+		}
+		if err := p.require(ctx, req, "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on", what); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resources returns the resources that the kind of the owner belongs to.
+func (p *policy) resources(owner metav1.OwnerReference) ([]*meta.RESTMapping, error) {
+	version, err := schema.ParseGroupVersion(owner.APIVersion)
+	if err != nil {
+		return nil, err
+	}
+	return p.kinds.RESTMappings(schema.GroupKind{Group: version.Group, Kind: owner.Kind}, version.Version)
+}
+
+func finalizers(group, version, resource, name string) authorizationv1.ResourceAttributes {
+	return authorizationv1.ResourceAttributes{Verb: "update", Group: group, Version: version, Resource: resource, Subresource: "finalizers", Name: name}
+}
+
+// require denies the request if its user does not have the permission. The message ends with the reason and the error
+// of the authorizers, as that of the original does.
+func (p *policy) require(ctx context.Context, req *request, problem string, what authorizationv1.ResourceAttributes) error {
+	answer, err := p.users.May(ctx, req.UserInfo, what)
+	if err != nil || answer.Allowed {
+		return err
+	}
+	return deny(req, fmt.Sprintf("%s: %s, %s", problem, answer.Reason, cmp.Or(answer.EvaluationError, "<nil>")))
+}
+
+func deny(req *request, reason string) error {
+	return forbidden.Error(req.AdmissionRequest(), req.Object, reason)
+}
