@@ -13,6 +13,7 @@ import (
 	"github.com/admitkit/admitkit/examples/gallery/defaultingressclass"
 	"github.com/admitkit/admitkit/examples/gallery/defaultstorageclass"
 	"github.com/admitkit/admitkit/examples/gallery/defaulttolerationseconds"
+	"github.com/admitkit/admitkit/examples/gallery/denyescalatingexec"
 	"github.com/admitkit/admitkit/examples/gallery/denyserviceexternalips"
 	"github.com/admitkit/admitkit/examples/gallery/limitpodhardantiaffinitytopology"
 	"github.com/admitkit/admitkit/examples/gallery/namespaceexists"
@@ -47,6 +48,7 @@ var policies = map[string]policy{
 		const seconds = defaulttolerationseconds.DefaultSeconds
 		return []*webhook.Hook{defaulttolerationseconds.Hook(seconds, seconds)}
 	}),
+	"DenyEscalatingExec": reading((*sources.Sources).Pods, denyescalatingexec.Hook),
 	"DenyServiceExternalIPs": unconfigured(func(*sources.Sources) []*webhook.Hook {
 		return []*webhook.Hook{denyserviceexternalips.Hook()}
 	}),

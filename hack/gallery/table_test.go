@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 )
@@ -39,11 +40,14 @@ func rowOf(c *controller) *row {
 func printTable(to io.Writer) {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "controller\trequests in process\ton API servers\tharness\tcall\tlines\tof the original\tdeclared differences")
-	for _, c := range controllers() {
+	for _, c := range append(controllers(), execController()) {
 		if r := rows[c.name]; r != nil {
-			ours := lines(filepath.Join("..", "..", "examples", "gallery", strings.ToLower(c.name)))
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n", c.name, cmp.Or(r.inProcess, "-"), cmp.Or(r.onServers, "-"),
-				cmp.Or(r.harness, "-"), cmp.Or(r.call, "-"), ours, lines(c.folder()), strings.Join(r.declared, ", "))
+			ours, original := lines(filepath.Join("..", "..", "examples", "gallery", strings.ToLower(c.name))), "-"
+			if c.register != nil {
+				original = strconv.Itoa(lines(c.folder()))
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", c.name, cmp.Or(r.inProcess, "-"), cmp.Or(r.onServers, "-"),
+				cmp.Or(r.harness, "-"), cmp.Or(r.call, "-"), ours, original, strings.Join(r.declared, ", "))
 		}
 	}
 	_ = w.Flush()

@@ -11,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -102,6 +104,22 @@ func (s *Sources) IngressClasses() networkinglisters.IngressClassLister {
 func (s *Sources) PriorityClasses() schedulinglisters.PriorityClassLister {
 	s.deps.Needs(reads.Rule("scheduling.k8s.io", "priorityclasses"))
 	return s.factory().Scheduling().V1().PriorityClasses().Lister()
+}
+
+// Pods returns a reader that asks the API server for each Pod. It has no cache: a cache of all Pods is large, and hooks
+// that need it rarely read a Pod.
+func (s *Sources) Pods() (*reads.Reader[*corev1.Pod], error) {
+	s.deps.Needs(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}})
+	return reads.New(reads.Options[*corev1.Pod]{
+		Resource: "pods",
+		Cached: func(_, name string) (*corev1.Pod, error) {
+			return nil, apierrors.NewNotFound(corev1.Resource("pods"), name)
+		},
+		Live: func(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+			return s.client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+		},
+		Metrics: s.deps.Metrics,
+	})
 }
 
 // Users returns an authorizer that asks the API server what users may do.

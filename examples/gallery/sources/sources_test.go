@@ -64,7 +64,12 @@ func TestReadersAskTheAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	pods, err := s.Pods()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for resource, get := range map[string]func(ctx context.Context, name string) (metav1.Object, error){
+		"pods":           func(ctx context.Context, name string) (metav1.Object, error) { return pods.Get(ctx, "team-a", name) },
 		"namespaces":     func(ctx context.Context, name string) (metav1.Object, error) { return namespaces.Get(ctx, "", name) },
 		"runtimeclasses": func(ctx context.Context, name string) (metav1.Object, error) { return classes.Get(ctx, "", name) },
 	} {
@@ -89,6 +94,7 @@ func TestPermissions(t *testing.T) {
 		"storageclasses":       {cached, func(s *Sources) { s.StorageClasses() }},
 		"ingressclasses":       {cached, func(s *Sources) { s.IngressClasses() }},
 		"priorityclasses":      {cached, func(s *Sources) { s.PriorityClasses() }},
+		"pods":                 {[]string{"get"}, func(s *Sources) { _, _ = s.Pods() }},
 		"subjectaccessreviews": {[]string{"create"}, func(s *Sources) { _, _ = s.Users() }},
 	} {
 		deps, s := start(t)
@@ -104,6 +110,7 @@ func TestPermissions(t *testing.T) {
 func TestProgramsWithoutInformers(t *testing.T) {
 	for name, use := range map[string]func(*Sources){
 		"nothing": func(*Sources) {},
+		"pods":    func(s *Sources) { _, _ = s.Pods() },
 		"kinds":   func(s *Sources) { s.Kinds() },
 	} {
 		t.Run(name, func(t *testing.T) {
