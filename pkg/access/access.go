@@ -14,17 +14,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-	"golang.org/x/sync/singleflight"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+
+	"github.com/admitkit/admitkit/internal/flight"
 )
 
 // Options configure an [Authorizer].
@@ -52,8 +51,7 @@ type Options struct {
 // An Authorizer answers whether a user may do something. It is safe for concurrent use.
 type Authorizer struct {
 	options Options
-	reviews singleflight.Group
-	slots   *semaphore.Weighted
+	reviews *flight.Group[Answer]
 	answers *cache.LRUExpireCache // nil if none are kept
 }
 
@@ -81,11 +79,9 @@ func New(o Options) (*Authorizer, error) {
 	if o.Client == nil {
 		return nil, errors.New("access: Options.Client is required, such as clientset.AuthorizationV1()")
 	}
-	most := int64(cmp.Or(o.MaxReviews, 10))
-	if most < 0 {
-		most = math.MaxInt64
-	}
-	a := &Authorizer{options: o, slots: semaphore.NewWeighted(most)}
+	a := &Authorizer{options: o, reviews: flight.New[Answer](flight.Options{
+		To: "the API server", Sender: "Options.Client", Timeout: o.Timeout, Most: o.MaxReviews,
+	})}
 	if size := cmp.Or(o.Size, 8192); size > 0 {
 		a.answers = cache.NewLRUExpireCache(size)
 	}
@@ -130,45 +126,24 @@ func (a *Authorizer) answer(ctx context.Context, user authenticationv1.UserInfo,
 			return kept.(Answer), nil
 		}
 	}
-	if err := ctx.Err(); err != nil {
-		return Answer{}, fmt.Errorf("asking for the permissions of %s: %w", user.Username, err)
-	}
 	spec = *spec.DeepCopy() // the review can outlive the call, whose handler may change its request
-	shared := a.reviews.DoChan(key, func() (any, error) { return a.review(ctx, key, spec) })
-	select {
-	case result := <-shared:
-		if result.Err != nil {
-			return Answer{}, fmt.Errorf("asking for the permissions of %s: %s", user.Username, result.Err.Error()) // without an API status
-		}
-		return result.Val.(Answer), nil
-	case <-ctx.Done():
+	answer, err := a.reviews.Do(ctx, key, func(ctx context.Context) (Answer, error) { return a.review(ctx, key, spec) })
+	switch {
+	case err == nil:
+		return answer, nil
+	case ctx.Err() != nil:
 		return Answer{}, fmt.Errorf("asking for the permissions of %s: %w", user.Username, ctx.Err())
 	}
+	return Answer{}, fmt.Errorf("asking for the permissions of %s: %s", user.Username, err.Error()) // without an API status
 }
 
-// review asks the API server. Calls with the same question share a review, so the end of one call's context does not
-// end the review.
-func (a *Authorizer) review(ctx context.Context, key string, spec authorizationv1.SubjectAccessReviewSpec) (answer Answer, err error) {
-	defer func() {
-		if p := recover(); p != nil { // a panic here would end the program
-			err = fmt.Errorf("Options.Client panicked: %v", p)
-		}
-	}()
-	ctx = context.WithoutCancel(ctx)
-	if timeout := cmp.Or(a.options.Timeout, 10*time.Second); timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, timeout)
-		defer cancel()
-	}
-	if err := a.slots.Acquire(ctx, 1); err != nil {
-		return Answer{}, fmt.Errorf("too many reviews are waiting for the API server: %w", err)
-	}
-	defer a.slots.Release(1)
+// review asks the API server, and keeps the answer.
+func (a *Authorizer) review(ctx context.Context, key string, spec authorizationv1.SubjectAccessReviewSpec) (Answer, error) {
 	status, err := a.send(ctx, spec)
 	if err != nil {
 		return Answer{}, err
 	}
-	answer = Answer{Allowed: status.Allowed && !status.Denied, Denied: status.Denied, Reason: status.Reason, EvaluationError: status.EvaluationError}
+	answer := Answer{Allowed: status.Allowed && !status.Denied, Denied: status.Denied, Reason: status.Reason, EvaluationError: status.EvaluationError}
 	if !answer.Allowed && answer.EvaluationError != "" {
 		return answer, nil
 	}

@@ -10,19 +10,18 @@
 package reads
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/semaphore"
-	"golang.org/x/sync/singleflight"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/cache"
+
+	"github.com/admitkit/admitkit/internal/counter"
+	"github.com/admitkit/admitkit/internal/flight"
 )
 
 // ErrNotFound is the error that [Reader.Get] wraps if the object does not exist. It has no API status: if a hook
@@ -67,8 +66,7 @@ const maxRemembered = 4096
 // A Reader reads objects of one resource. It is safe for concurrent use.
 type Reader[T any] struct {
 	options  Options[T]
-	requests singleflight.Group
-	slots    *semaphore.Weighted
+	requests *flight.Group[T]
 	missing  *cache.LRUExpireCache // the keys of missing objects
 	reads    *prometheus.CounterVec
 }
@@ -83,43 +81,18 @@ func New[T any](o Options[T]) (*Reader[T], error) {
 	if o.Cached == nil || o.Live == nil {
 		errs = append(errs, errors.New("reads: Options.Cached and Options.Live are required"))
 	}
-	reads, err := counter(o.Metrics)
-	if errs = append(errs, err); errors.Join(errs...) != nil {
+	reads, err := counter.Register(o.Metrics, "admitkit_reads_total",
+		"Objects that hooks read, by resource and source (cache, live, memory of missing objects, failed).", "resource", "source")
+	if err != nil {
+		errs = append(errs, fmt.Errorf("reads: %w", err))
+	}
+	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
 	return &Reader[T]{
 		options: o, reads: reads, missing: cache.NewLRUExpireCache(maxRemembered),
-		slots: semaphore.NewWeighted(limit(int64(o.MaxLive), 10, math.MaxInt64)),
+		requests: flight.New[T](flight.Options{To: "the API server", Sender: "Options.Live", Timeout: o.Timeout, Most: o.MaxLive}),
 	}, nil
-}
-
-// limit returns value, or byDefault for zero, or most for a negative value.
-func limit[N int64 | time.Duration](value, byDefault, most N) N {
-	if value < 0 {
-		return most
-	}
-	return cmp.Or(value, byDefault)
-}
-
-func counter(on prometheus.Registerer) (*prometheus.CounterVec, error) {
-	c := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "admitkit_reads_total",
-		Help: "Objects that hooks read, by resource and source (cache, live, memory of missing objects, failed).",
-	}, []string{"resource", "source"})
-	if on == nil {
-		return c, nil
-	}
-	err := on.Register(c)
-	var same prometheus.AlreadyRegisteredError
-	if errors.As(err, &same) {
-		if other, ok := same.ExistingCollector.(*prometheus.CounterVec); ok {
-			return other, nil
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reads: %w", err)
-	}
-	return c, nil
 }
 
 // Get returns an object, which the caller must not change. It looks in the cache, and on a miss asks the API server
@@ -139,9 +112,7 @@ func (r *Reader[T]) Get(ctx context.Context, namespace, name string) (T, error) 
 		r.count(fromMemory)
 		return *new(T), r.notFound(namespace, name)
 	}
-	if found, err = *new(T), ctx.Err(); err == nil {
-		found, err = r.live(ctx, namespace, name)
-	}
+	found, err = r.live(ctx, namespace, name)
 	switch {
 	case err == nil:
 		r.count(fromLive)
@@ -178,38 +149,16 @@ func (r *Reader[T]) failure(namespace, name string, err error) error {
 	return fmt.Errorf("reading %s %s: %s", r.options.Resource, key{namespace, name}, err.Error())
 }
 
-// live gets an object from the API server. Concurrent calls for one object share a request, which therefore does not
-// end with the context of the first call.
-func (r *Reader[T]) live(ctx context.Context, namespace, name string) (found T, err error) {
-	answer := r.requests.DoChan(namespace+"\x00"+name, func() (result any, err error) {
-		defer func() {
-			if p := recover(); p != nil { // a panic here would end the program
-				err = fmt.Errorf("Options.Live panicked: %v", p)
-			}
-		}()
-		shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit(r.options.Timeout, 10*time.Second, math.MaxInt64))
-		defer cancel()
-		if err := r.slots.Acquire(shared, 1); err != nil {
-			return nil, fmt.Errorf("too many requests are waiting for the API server: %w", err)
-		}
-		defer r.slots.Release(1)
+// live gets an object from the API server.
+func (r *Reader[T]) live(ctx context.Context, namespace, name string) (T, error) {
+	return r.requests.Do(ctx, namespace+"\x00"+name, func(ctx context.Context) (T, error) {
 		start := time.Now()
-		object, err := r.options.Live(shared, namespace, name)
+		object, err := r.options.Live(ctx, namespace, name)
 		if keep := r.options.NotFoundFor - time.Since(start); apierrors.IsNotFound(err) && keep > 0 {
 			r.missing.Add(key{namespace, name}, nil, keep)
 		}
 		return object, err
 	})
-	select {
-	case a := <-answer:
-		if a.Err != nil {
-			return found, a.Err
-		}
-		found, _ = a.Val.(T)
-		return found, nil
-	case <-ctx.Done():
-		return found, ctx.Err()
-	}
 }
 
 func (r *Reader[T]) count(source string) {
