@@ -92,6 +92,7 @@ var imports = map[string]string{
 	"program":                 "github.com/admitkit/admitkit/pkg/program",
 	"reads":                   "github.com/admitkit/admitkit/pkg/reads",
 	"access":                  "github.com/admitkit/admitkit/pkg/access",
+	"external":                "github.com/admitkit/admitkit/pkg/external",
 	"cache":                   "sigs.k8s.io/controller-runtime/pkg/cache",
 	"webhook":                 "github.com/admitkit/admitkit/pkg/webhook",
 	"adapt":                   "github.com/admitkit/admitkit/pkg/webhook/adapt",

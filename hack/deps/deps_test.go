@@ -30,6 +30,7 @@ var layers = map[string][]string{
 	"tracing":       {"patch", "review", "webhook"},
 	"reads":         nil,
 	"access":        nil,
+	"external":      nil,
 	"program":       {"patch", "review", "webhook", "certs", "install", "metrics"},
 	// These two work with any webhook, so they must not import our hook types.
 	"chain":       {"patch", "review", "certs"},
