@@ -31,9 +31,25 @@ func write(t *testing.T, content string) string {
 	return file
 }
 
+// required returns the configuration files of the admission controllers that need one, by their names.
+func required(t *testing.T) map[string]string {
+	t.Helper()
+	return map[string]string{
+		"EventRateLimit": "apiVersion: eventratelimit.admission.k8s.io/v1alpha1\nkind: Configuration\nlimits: [{type: Server, qps: 1, burst: 1}]\n",
+	}
+}
+
 func TestEveryControllerHasHooks(t *testing.T) {
+	configurations := required(t)
 	for name := range policies {
-		output, message := run(t, "--print-configuration", "--enable="+name)
+		args := []string{"--print-configuration", "--enable=" + name}
+		if content, ok := configurations[name]; ok {
+			if _, message := run(t, args...); !strings.Contains(message, name+": this admission controller needs a configuration") {
+				t.Errorf("%s: got %q", name, message)
+			}
+			args = append(args, "--config="+name+"="+write(t, content))
+		}
+		output, message := run(t, args...)
 		if want := "." + strings.ToLower(name) + ".example.com"; message != "" || !strings.Contains(strings.ReplaceAll(output, "name: ", "."), want) {
 			t.Errorf("%s: got %q and the configuration\n%s", name, message, output)
 		}
@@ -78,6 +94,7 @@ func TestBadFlags(t *testing.T) {
 		{[]string{"--enable=NamespaceExists", "--config=NamespaceExists=a"}, "NamespaceExists: this admission controller has no configuration: remove its --config"},
 		{[]string{"--enable=RuntimeClass", "--config=RuntimeClass=a"}, "RuntimeClass: this admission controller has no configuration: remove its --config"},
 		{[]string{"--enable=PodNodeSelector", "--config=PodNodeSelector=" + bad}, `unknown field "unknown"`},
+		{[]string{"--enable=EventRateLimit", "--config=EventRateLimit=" + bad}, `unknown field "unknown"`},
 		{[]string{"--enable=PodTolerationRestriction", "--config=PodTolerationRestriction=" + bad}, `unknown field "unknown"`},
 	}
 	for _, row := range rows {

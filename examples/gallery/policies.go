@@ -9,12 +9,15 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/utils/clock"
+
 	"github.com/admitkit/admitkit/examples/gallery/alwayspullimages"
 	"github.com/admitkit/admitkit/examples/gallery/defaultingressclass"
 	"github.com/admitkit/admitkit/examples/gallery/defaultstorageclass"
 	"github.com/admitkit/admitkit/examples/gallery/defaulttolerationseconds"
 	"github.com/admitkit/admitkit/examples/gallery/denyescalatingexec"
 	"github.com/admitkit/admitkit/examples/gallery/denyserviceexternalips"
+	"github.com/admitkit/admitkit/examples/gallery/eventratelimit"
 	"github.com/admitkit/admitkit/examples/gallery/limitpodhardantiaffinitytopology"
 	"github.com/admitkit/admitkit/examples/gallery/namespaceexists"
 	"github.com/admitkit/admitkit/examples/gallery/namespacelifecycle"
@@ -52,6 +55,7 @@ var policies = map[string]policy{
 	"DenyServiceExternalIPs": unconfigured(func(*sources.Sources) []*webhook.Hook {
 		return []*webhook.Hook{denyserviceexternalips.Hook()}
 	}),
+	"EventRateLimit": eventRateLimit,
 	"LimitPodHardAntiAffinityTopology": unconfigured(func(*sources.Sources) []*webhook.Hook {
 		return []*webhook.Hook{limitpodhardantiaffinitytopology.Hook()}
 	}),
@@ -72,7 +76,10 @@ var policies = map[string]policy{
 	}),
 }
 
-var errNoConfiguration = errors.New("this admission controller has no configuration: remove its --config")
+var (
+	errNoConfiguration    = errors.New("this admission controller has no configuration: remove its --config")
+	errNeedsConfiguration = errors.New("this admission controller needs a configuration: add --config=NAME=FILE")
+)
 
 // unconfigured returns a policy for hooks without configuration. The policy returns an error if it gets a configuration
 // file.
@@ -104,6 +111,17 @@ func ownerReferences(s *sources.Sources, file string) ([]*webhook.Hook, error) {
 		return ownerreferencespermissionenforcement.Hook(users, s.Kinds())
 	}
 	return reading((*sources.Sources).Users, hook)(s, file)
+}
+
+func eventRateLimit(_ *sources.Sources, file string) ([]*webhook.Hook, error) {
+	if file == "" {
+		return nil, errNeedsConfiguration
+	}
+	config, err := eventratelimit.Load(file)
+	if err != nil {
+		return nil, err
+	}
+	return []*webhook.Hook{eventratelimit.Hook(config, clock.RealClock{})}, nil
 }
 
 func podNodeSelector(s *sources.Sources, file string) ([]*webhook.Hook, error) {

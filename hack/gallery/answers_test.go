@@ -41,9 +41,13 @@ func (a answer) text() string {
 func answers(t *testing.T, c *controller, s *server, pass string) []answer {
 	t.Helper()
 	g := &generator{Rand: rand.New(rand.NewPCG(*seed, 3)), namespaces: s.namespaces}
+	generate := c.generate
+	if c.generateForServers != nil {
+		generate = c.generateForServers
+	}
 	var list []answer
 	for i := 0; len(list) < serverRequests; i++ {
-		r := c.generate(g)
+		r := generate(g)
 		if !sendable(r) {
 			continue
 		}
@@ -72,7 +76,7 @@ func answers(t *testing.T, c *controller, s *server, pass string) []answer {
 
 // sendable reports whether an API server can get the request after the old object was created.
 func sendable(r *request) bool {
-	resources := []string{"pods", "persistentvolumeclaims", "persistentvolumes", "volumeattributesclasses", "ingresses", "services", "priorityclasses", "configmaps", "deployments"}
+	resources := []string{"pods", "persistentvolumeclaims", "persistentvolumes", "volumeattributesclasses", "ingresses", "services", "priorityclasses", "configmaps", "deployments", "events"}
 	return r.exists || slices.Contains(resources, r.resource.Resource) && r.subresource != "binding"
 }
 

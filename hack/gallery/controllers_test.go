@@ -49,6 +49,9 @@ type controller struct {
 	differences []*difference
 	onServer    []*difference // further differences between API servers
 	broken      []brokenLaw
+	// generateForServers, if set, replaces generate for API servers.
+	generateForServers func(g *generator) *request
+	timed              bool // decides by the time, too: in process, both sides run in a synctest bubble
 }
 
 // A brokenLaw is a law of the harness that the hook breaks because the original does.
@@ -64,7 +67,7 @@ func mergesTolerations() brokenLaw {
 }
 
 func controllers() []*controller {
-	return slices.Concat(podControllers(), storageControllers(), networkControllers(), classControllers(), namespaceControllers(), ownerControllers())
+	return slices.Concat(podControllers(), storageControllers(), networkControllers(), classControllers(), namespaceControllers(), ownerControllers(), eventControllers())
 }
 
 // podControllers returns the controllers whose decision depends on the Pod, its Namespace and a configuration.

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -122,26 +124,37 @@ func (c *tally) add(in runtime.Object, original result) {
 func TestGallery(t *testing.T) {
 	for _, c := range controllers() {
 		t.Run(c.name, func(t *testing.T) {
-			g := &generator{Rand: rand.New(rand.NewPCG(*seed, 1)), namespaces: namespaces(*seed)}
-			count := &tally{}
-			both := func(v *variant, r *request, name string) {
-				count.requests++
-				for _, mutating := range []bool{true, false} {
-					compare(t, c, v, r.encoded(t), mutating, name, count)
-				}
+			if c.timed {
+				synctest.Test(t, func(t *testing.T) { compareAll(t, c) })
+				return
 			}
-			variants := c.start(t, g.namespaces)
-			for _, v := range variants {
-				for i, r := range c.edges(g) {
-					both(v, r, fmt.Sprintf("edge case %d", i))
-				}
-			}
-			for i := range *cases {
-				both(variants[i%len(variants)], c.generate(g), fmt.Sprintf("go test -seed %d: request %d", *seed, i))
-			}
-			summarize(t, c, count)
+			compareAll(t, c)
 		})
 	}
+}
+
+func compareAll(t *testing.T, c *controller) {
+	g := &generator{Rand: rand.New(rand.NewPCG(*seed, 1)), namespaces: namespaces(*seed)}
+	count := &tally{}
+	both := func(v *variant, r *request, name string) {
+		count.requests++
+		for _, mutating := range []bool{true, false} {
+			compare(t, c, v, r.encoded(t), mutating, name, count)
+		}
+	}
+	variants := c.start(t, g.namespaces)
+	for _, v := range variants {
+		for i, r := range c.edges(g) {
+			both(v, r, fmt.Sprintf("edge case %d", i))
+		}
+	}
+	for i := range *cases {
+		if c.timed && g.oneIn(8) {
+			<-time.After(pick(g, time.Nanosecond, 100*time.Millisecond, 500*time.Millisecond, time.Second, 2*time.Second)) // on the clock of the bubble
+		}
+		both(variants[i%len(variants)], c.generate(g), fmt.Sprintf("go test -seed %d: request %d", *seed, i))
+	}
+	summarize(t, c, count)
 }
 
 // compare calls the mutating or the validating part of the original and of the hooks, and compares the results. The

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package eventratelimit has the hook of Kubernetes' admission controller EventRateLimit: it limits how often Events can
+// be created and updated, in the whole cluster, or for each namespace, user, or source and object.
+//
+// The original is k8s.io/kubernetes/plugin/pkg/admission/eventratelimit. The hook differs from it as follows:
+//
+//   - The rates are those of one replica of the webhook, because replicas do not share buckets. The original limits each
+//     API server on its own. So divide the rates that you want by the number of replicas instead of API servers.
+//   - Events in kube-system, and in the namespace of the webhook, are not limited: the hook has the usual exceptions of a
+//     webhook. The original needs none, because it runs inside the API server.
+//   - If the webhook does not answer, the API server stores the Event (failurePolicy Ignore). Otherwise the Events
+//     that explain why a webhook is down would be lost. The original cannot be down.
+//   - Unknown fields of the configuration file are errors. The original ignores them.
+//
+// Like the original, the hook does not limit Events of the group events.k8s.io, although these are the same objects. To
+// limit these as well, remove the MatchPolicy: the API server then sends them to the hook as Events of the core group.
+package eventratelimit
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+	"k8s.io/utils/ptr"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// Hook returns the hook that denies an Event if one of the limits is reached. The clock is clock.RealClock{} except in
+// tests.
+func Hook(config Config, clock clock.PassiveClock) *webhook.Hook {
+	all := make([]*limiter, len(config.Limits))
+	for i, limit := range config.Limits {
+		all[i] = newLimiter(limit, clock)
+	}
+	return webhook.Validating(admissionregistrationv1.ValidatingWebhook{
+		Name:          "eventratelimit.example.com",
+		Rules:         webhook.Rules(webhook.OnWrite("", "v1", "events")),
+		MatchPolicy:   ptr.To(admissionregistrationv1.Exact), // not events.k8s.io
+		FailurePolicy: ptr.To(admissionregistrationv1.Ignore),
+		SideEffects:   ptr.To(admissionregistrationv1.SideEffectClassNoneOnDryRun), // an Event takes a token of each limit
+	}, func(_ context.Context, req *webhook.Request[corev1.Event]) error {
+		return req.SideEffect(func() error { return take(all, req) })
+	})
+}
+
+// take takes a token of each limit, even if another limit denies the Event.
+func take(all []*limiter, req *webhook.Request[corev1.Event]) error {
+	var errs []error
+	for _, l := range all {
+		if key := l.key(req); !l.bucket(key).TryAccept() {
+			errs = append(errs, fmt.Errorf("limit reached on type %v for key %v", l.limit.Type, key))
+		}
+	}
+	if err := utilerrors.NewAggregate(errs); err != nil {
+		return apierrors.NewTooManyRequestsError(err.Error())
+	}
+	return nil
+}
+
+// A limiter has the buckets of a limit.
+type limiter struct {
+	limit   Limit
+	key     func(*webhook.Request[corev1.Event]) string
+	clock   clock.PassiveClock
+	mu      sync.Mutex // so that two calls do not create the same bucket
+	buckets *lru.Cache // flowcontrol.PassiveRateLimiter by key
+}
+
+func newLimiter(limit Limit, clock clock.PassiveClock) *limiter {
+	size := defaultCacheSize
+	if limit.CacheSize > 0 {
+		size = int(limit.CacheSize)
+	}
+	return &limiter{limit: limit, key: keys[limit.Type], clock: clock, buckets: lru.New(size)}
+}
+
+// bucket returns the bucket with this key. A new bucket is full.
+func (l *limiter) bucket(key string) flowcontrol.PassiveRateLimiter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if known, ok := l.buckets.Get(key); ok {
+		return known.(flowcontrol.PassiveRateLimiter)
+	}
+	bucket := flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(float32(l.limit.QPS), int(l.limit.Burst), l.clock)
+	l.buckets.Add(key, bucket)
+	return bucket
+}
+
+// keys has, for each type of limit, the function that returns the key of an Event's bucket.
+var keys = map[LimitType]func(*webhook.Request[corev1.Event]) string{
+	Server:    func(*webhook.Request[corev1.Event]) string { return "" },
+	Namespace: func(req *webhook.Request[corev1.Event]) string { return req.Namespace },
+	User:      func(req *webhook.Request[corev1.Event]) string { return req.UserInfo.Username },
+	SourceAndObject: func(req *webhook.Request[corev1.Event]) string {
+		source, object := req.Object.Source, req.Object.InvolvedObject
+		return strings.Join([]string{
+			source.Component, source.Host, object.Kind, object.Namespace, object.Name, string(object.UID), object.APIVersion,
+		}, "")
+	},
+}
