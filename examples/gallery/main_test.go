@@ -34,8 +34,10 @@ func write(t *testing.T, content string) string {
 // required returns the configuration files of the admission controllers that need one, by their names.
 func required(t *testing.T) map[string]string {
 	t.Helper()
+	kubeconfig := write(t, "{apiVersion: v1, kind: Config, clusters: [{name: a, cluster: {server: 'https://a'}}], contexts: [{name: a, context: {cluster: a}}], current-context: a}")
 	return map[string]string{
-		"EventRateLimit": "apiVersion: eventratelimit.admission.k8s.io/v1alpha1\nkind: Configuration\nlimits: [{type: Server, qps: 1, burst: 1}]\n",
+		"EventRateLimit":     "apiVersion: eventratelimit.admission.k8s.io/v1alpha1\nkind: Configuration\nlimits: [{type: Server, qps: 1, burst: 1}]\n",
+		"ImagePolicyWebhook": "imagePolicy: {kubeConfigFile: " + kubeconfig + "}",
 	}
 }
 
@@ -95,6 +97,7 @@ func TestBadFlags(t *testing.T) {
 		{[]string{"--enable=RuntimeClass", "--config=RuntimeClass=a"}, "RuntimeClass: this admission controller has no configuration: remove its --config"},
 		{[]string{"--enable=PodNodeSelector", "--config=PodNodeSelector=" + bad}, `unknown field "unknown"`},
 		{[]string{"--enable=EventRateLimit", "--config=EventRateLimit=" + bad}, `unknown field "unknown"`},
+		{[]string{"--enable=ImagePolicyWebhook", "--config=ImagePolicyWebhook=" + bad}, `unknown field "unknown"`},
 		{[]string{"--enable=PodTolerationRestriction", "--config=PodTolerationRestriction=" + bad}, `unknown field "unknown"`},
 	}
 	for _, row := range rows {

@@ -18,6 +18,7 @@ import (
 	"github.com/admitkit/admitkit/examples/gallery/denyescalatingexec"
 	"github.com/admitkit/admitkit/examples/gallery/denyserviceexternalips"
 	"github.com/admitkit/admitkit/examples/gallery/eventratelimit"
+	"github.com/admitkit/admitkit/examples/gallery/imagepolicywebhook"
 	"github.com/admitkit/admitkit/examples/gallery/limitpodhardantiaffinitytopology"
 	"github.com/admitkit/admitkit/examples/gallery/namespaceexists"
 	"github.com/admitkit/admitkit/examples/gallery/namespacelifecycle"
@@ -55,7 +56,8 @@ var policies = map[string]policy{
 	"DenyServiceExternalIPs": unconfigured(func(*sources.Sources) []*webhook.Hook {
 		return []*webhook.Hook{denyserviceexternalips.Hook()}
 	}),
-	"EventRateLimit": eventRateLimit,
+	"EventRateLimit":     eventRateLimit,
+	"ImagePolicyWebhook": imagePolicyWebhook,
 	"LimitPodHardAntiAffinityTopology": unconfigured(func(*sources.Sources) []*webhook.Hook {
 		return []*webhook.Hook{limitpodhardantiaffinitytopology.Hook()}
 	}),
@@ -122,6 +124,18 @@ func eventRateLimit(_ *sources.Sources, file string) ([]*webhook.Hook, error) {
 		return nil, err
 	}
 	return []*webhook.Hook{eventratelimit.Hook(config, clock.RealClock{})}, nil
+}
+
+func imagePolicyWebhook(s *sources.Sources, file string) ([]*webhook.Hook, error) {
+	if file == "" {
+		return nil, errNeedsConfiguration
+	}
+	config, err := imagepolicywebhook.Load(file)
+	if err != nil {
+		return nil, err
+	}
+	hook, err := imagepolicywebhook.Hook(config, s.Metrics())
+	return []*webhook.Hook{hook}, err
 }
 
 func podNodeSelector(s *sources.Sources, file string) ([]*webhook.Hook, error) {

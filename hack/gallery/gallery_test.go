@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 	code := m.Run()
 	printTable(os.Stdout)
+	stopImageService()
 	os.Exit(code)
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -56,6 +57,9 @@ func (s *Sources) factory() informers.SharedInformerFactory {
 	s.run.Do(func() { s.deps.RunInformers(s.informers) })
 	return s.informers
 }
+
+// Metrics returns the registry of the program's metrics.
+func (s *Sources) Metrics() prometheus.Registerer { return s.deps.Metrics }
 
 // Namespaces returns a reader of Namespaces. It reads a Namespace from the API server if the cache does not have it yet.
 func (s *Sources) Namespaces() (*reads.Reader[*corev1.Namespace], error) {

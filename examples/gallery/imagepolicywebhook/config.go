@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package imagepolicywebhook
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+)
+
+// A Config says how to reach the service, and how to treat its answers.
+type Config struct {
+	// KubeConfigFile is a kubeconfig whose cluster is the service. It is required.
+	KubeConfigFile string
+	// AllowFor is how long an answer that allows is kept, DenyFor how long any other answer is. Zero means not at all.
+	AllowFor, DenyFor time.Duration
+	// Backoff is the time before the second of up to five attempts. Later pauses are longer. Zero means no pause.
+	Backoff time.Duration
+	// DefaultAllow admits a Pod if the service fails. Otherwise the Pod is denied.
+	DefaultAllow bool
+	// OpenAfter is that of external.Options: the number of failed questions after which the service is not asked for
+	// some time. The original has no such limit, and its configuration file no such field.
+	OpenAfter int
+}
+
+// Load reads a configuration file of the original:
+//
+//	imagePolicy:
+//	  kubeConfigFile: /path/to/kubeconfig
+//	  allowTTL: 300      # seconds; this is the default
+//	  denyTTL: 30        # seconds; this is the default
+//	  retryBackoff: 500  # milliseconds; this is the default
+//	  defaultAllow: false
+//
+// A duration of -1 means none. The error names the file and the field.
+func Load(file string) (Config, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return Config{}, err
+	}
+	var content struct {
+		ImagePolicy struct {
+			KubeConfigFile string `json:"kubeConfigFile"`
+			AllowTTL       int64  `json:"allowTTL"`
+			DenyTTL        int64  `json:"denyTTL"`
+			RetryBackoff   int64  `json:"retryBackoff"`
+			DefaultAllow   bool   `json:"defaultAllow"`
+		} `json:"imagePolicy"`
+	}
+	if err := yaml.UnmarshalStrict(data, &content); err != nil {
+		return Config{}, fmt.Errorf("%s: %w", file, err)
+	}
+	var errs field.ErrorList
+	in, at := content.ImagePolicy, field.NewPath("imagePolicy")
+	if in.KubeConfigFile == "" {
+		errs = append(errs, field.Required(at.Child("kubeConfigFile"), "name a kubeconfig whose cluster is the service"))
+	}
+	duration := func(name string, value int64, unit, most, byDefault time.Duration) time.Duration {
+		switch {
+		case value == -1:
+			return 0
+		case value == 0:
+			return byDefault
+		case value < 0 || value > int64(most/unit):
+			errs = append(errs, field.Invalid(at.Child(name), value, fmt.Sprintf("must be -1, 0, or between 1 and %d", most/unit)))
+		}
+		return time.Duration(value) * unit
+	}
+	config := Config{
+		KubeConfigFile: in.KubeConfigFile, DefaultAllow: in.DefaultAllow,
+		AllowFor: duration("allowTTL", in.AllowTTL, time.Second, 30*time.Minute, 5*time.Minute),
+		DenyFor:  duration("denyTTL", in.DenyTTL, time.Second, 30*time.Minute, 30*time.Second),
+		Backoff:  duration("retryBackoff", in.RetryBackoff, time.Millisecond, 5*time.Minute, 500*time.Millisecond),
+	}
+	if len(errs) > 0 {
+		return Config{}, fmt.Errorf("%s: %w", file, errs.ToAggregate())
+	}
+	return config, nil
+}
