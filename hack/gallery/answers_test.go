@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,19 +23,20 @@ import (
 type answer struct {
 	request string
 	result
-	stored map[string]any
+	stored  map[string]any
+	auditID string // of the last call of the API server
 }
 
 // text returns what is compared.
 func (a answer) text() string {
 	if a.verdict != allowed {
-		return fmt.Sprintf("%s: code %d, reason %q: %s", a.verdict, a.code, a.reason, a.message)
+		return fmt.Sprintf("%s: code %d, reason %q: %s%s", a.verdict, a.code, a.reason, a.message, a.advice)
 	}
 	text, err := json.Marshal(a.stored)
 	if err != nil {
 		return err.Error()
 	}
-	return "allowed: " + string(text)
+	return "allowed: " + string(text) + a.advice.String()
 }
 
 // answers sends the generated requests. The names of objects end with the pass and a number, which answers remove again.
@@ -55,6 +57,7 @@ func answers(t *testing.T, c *controller, s *server, pass string) []answer {
 			r.makeValid()
 		}
 		suffix := fmt.Sprintf("-%s-%s%d", strings.ToLower(c.name), pass, i)
+		s.warnings.take()
 		got, err := s.send(t.Context(), r, suffix)
 		a := answer{request: fmt.Sprintf("%s %s %s of %s", r.operation, r.resource.Resource, r.subresource, text(r.object)), stored: got}
 		if err != nil {
@@ -69,14 +72,22 @@ func answers(t *testing.T, c *controller, s *server, pass string) []answer {
 			a.verdict, a.object = allowed, typed(t, r.kind, got)
 			a.stored = normalized(got, suffix)
 		}
+		for _, warning := range s.warnings.take() {
+			a.advice.warnings = append(a.advice.warnings, plainMessage(warning, suffix))
+		}
+		a.auditID = s.audit.last()
 		list = append(list, a)
 	}
+	s.audit.annotate(t, list)
 	return list
 }
 
 // sendable reports whether an API server can get the request after the old object was created.
 func sendable(r *request) bool {
-	resources := []string{"pods", "persistentvolumeclaims", "persistentvolumes", "volumeattributesclasses", "ingresses", "services", "priorityclasses", "configmaps", "deployments", "events"}
+	resources := []string{
+		"pods", "persistentvolumeclaims", "persistentvolumes", "volumeattributesclasses", "ingresses", "services", "priorityclasses",
+		"namespaces", "replicationcontrollers", "replicasets", "deployments", "statefulsets", "daemonsets", "jobs", "cronjobs", "configmaps", "events",
+	}
 	return r.exists || slices.Contains(resources, r.resource.Resource) && r.subresource != "binding"
 }
 
@@ -123,6 +134,9 @@ func normalized(content map[string]any, suffix string) map[string]any {
 		name = generated.ReplaceAllString(name, "")
 	}
 	metadata["name"] = name
+	if labels, ok := metadata["labels"].(map[string]any); ok && labels[corev1.LabelMetadataName] != nil {
+		labels[corev1.LabelMetadataName] = name
+	}
 	unstructured.RemoveNestedField(content, "status", "lastPhaseTransitionTime")
 	spec, _ := content["spec"].(map[string]any)
 	for _, key := range []string{"clusterIP", "clusterIPs", "healthCheckNodePort"} {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/initializer"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/util/compatibility"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -62,6 +63,9 @@ func (c cluster) sync(t *testing.T) {
 }
 
 func (c cluster) Initialize(plugin admission.Interface) {
+	if p, ok := plugin.(initializer.WantsEffectiveVersion); ok { // before the others, as in the API server
+		p.InspectEffectiveVersion(compatibility.DefaultBuildEffectiveVersion())
+	}
 	if p, ok := plugin.(initializer.WantsExternalKubeClientSet); ok {
 		p.SetExternalKubeClientSet(c.client)
 	}

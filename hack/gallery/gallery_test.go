@@ -78,9 +78,9 @@ func (r result) fields() []string { return fieldPaths.FindAllString(r.message, -
 
 func (r result) String() string {
 	if r.verdict == allowed {
-		return "allowed: " + text(r.object)
+		return "allowed: " + text(r.object) + r.advice.String()
 	}
-	return fmt.Sprintf("%s: code %d, reason %q: %s", r.verdict, r.code, r.reason, r.message)
+	return fmt.Sprintf("%s: code %d, reason %q: %s%s", r.verdict, r.code, r.reason, r.message, r.advice)
 }
 
 // text returns an object as JSON.
@@ -94,9 +94,9 @@ func text(object runtime.Object) string {
 
 func (r result) equal(other result) bool {
 	if r.verdict == allowed && other.verdict == allowed {
-		return equality.Semantic.DeepEqual(r.object, other.object)
+		return equality.Semantic.DeepEqual(r.object, other.object) && r.advice.equal(other.advice)
 	}
-	return r.verdict == other.verdict && r.code == other.code && r.reason == other.reason && r.message == other.message
+	return r.advice.equal(other.advice) && r.verdict == other.verdict && r.code == other.code && r.reason == other.reason && r.message == other.message
 }
 
 // A tally counts the comparisons of one admission controller.

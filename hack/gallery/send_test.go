@@ -47,11 +47,9 @@ func (s *server) send(ctx context.Context, r *request, suffix string) (map[strin
 	if class {
 		return content(in.Create(ctx, old, createOptions(true)))
 	}
-	stored := old
-	if !r.exists {
-		if stored, err = s.createOld(ctx, resourceOf(s.dynamic, r), old); err != nil {
-			return nil, err
-		}
+	stored, err := s.oldObject(ctx, r, old)
+	if err != nil {
+		return nil, err
 	}
 	if r.operation == admission.Delete {
 		var now int64
@@ -80,6 +78,7 @@ func (s *server) client(r *request) (dynamic.ResourceInterface, error) {
 	}
 	config := s.Config()
 	config.QPS = -1
+	s.observe(config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: r.from().GetName(), UID: r.from().GetUID(), Groups: r.from().GetGroups(), Extra: r.from().GetExtra()}
 	as, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -95,8 +94,12 @@ func resourceOf(client dynamic.Interface, r *request) dynamic.ResourceInterface 
 	return client.Resource(r.resource).Namespace(r.namespace)
 }
 
-// createOld creates the old object with its status.
-func (s *server) createOld(ctx context.Context, in dynamic.ResourceInterface, old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// oldObject creates the old object with its status, or gets it if it exists.
+func (s *server) oldObject(ctx context.Context, r *request, old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	in := resourceOf(s.dynamic, r)
+	if r.exists {
+		return in.Get(ctx, old.GetName(), metav1.GetOptions{})
+	}
 	status, _, err := unstructured.NestedString(old.Object, "status", "phase")
 	if err != nil {
 		return nil, err

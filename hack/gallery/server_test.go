@@ -5,6 +5,7 @@ package gallery
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -54,6 +55,8 @@ type server struct {
 	dynamic    dynamic.Interface
 	typed      kubernetes.Interface
 	namespaces []*corev1.Namespace // those that exist
+	warnings   warningLog
+	audit      auditLog
 }
 
 // startServer starts an API server that runs one of the admission controllers, or none of them. It also disables the
@@ -69,8 +72,10 @@ func startServer(t *testing.T, all []*controller, with *controller, off ...strin
 	disabled = slices.DeleteFunc(disabled, func(name string) bool { return with != nil && name == with.name })
 	o := apiserver.Options{
 		Flags: map[string][]string{"disable-admission-plugins": disabled, "service-cluster-ip-range": {"10.0.0.0/16"}},
-		Files: map[string][]byte{},
+		Files: map[string][]byte{"audit-policy-file": []byte(auditPolicy)},
 	}
+	auditFile := filepath.Join(t.TempDir(), "audit.log")
+	o.Flags["audit-log-path"] = []string{auditFile}
 	if with != nil {
 		o.Flags["enable-admission-plugins"] = []string{with.name}
 		if content := with.configuration(); content != "" {
@@ -90,7 +95,8 @@ func startServer(t *testing.T, all []*controller, with *controller, off ...strin
 	})
 	config := cluster.Config()
 	config.QPS = -1
-	s := &server{Cluster: cluster}
+	s := &server{Cluster: cluster, audit: auditLog{file: auditFile}}
+	s.observe(config)
 	if s.dynamic, err = dynamic.NewForConfig(config); err != nil {
 		t.Fatal(err)
 	}
@@ -187,8 +193,9 @@ func declared(c *controller, original, ours result) string {
 	return ""
 }
 
-// serve registers the hooks of the controller with the API server until the end of the test.
-func serve(t *testing.T, c *controller, s *server) {
+// serve registers the hooks of the controller with the API server until the end of the test. It returns the informers
+// of the hooks.
+func serve(t *testing.T, c *controller, s *server) cluster {
 	t.Helper()
 	in := cluster{client: s.typed, factory: informers.NewSharedInformerFactory(s.typed, 0)}
 	hooks := c.hooksFor(t, in, c.configuration())
@@ -203,4 +210,5 @@ func serve(t *testing.T, c *controller, s *server) {
 			t.Error(err)
 		}
 	})
+	return in
 }

@@ -71,6 +71,7 @@ type result struct {
 	reason  metav1.StatusReason
 	message string
 	object  runtime.Object // of an allowed request, after the changes
+	advice  advice
 }
 
 // internal returns the version in which the API server calls its own admission controllers.
@@ -131,17 +132,22 @@ func (v *variant) original(t *testing.T, r *request, mutating bool) (result, boo
 		return result{}, false
 	}
 	var err error
+	ctx, given := withAdvice(t.Context())
 	switch {
 	case !v.plugin.Handles(r.operation):
 	case mutating:
-		err = mutation.Admit(t.Context(), attributes, nil)
+		err = mutation.Admit(ctx, attributes, nil)
 	default:
-		err = validation.Validate(t.Context(), attributes, nil)
+		err = validation.Validate(ctx, attributes, nil)
 	}
+	got := result{verdict: allowed}
 	if err != nil {
-		return resultOf(statusOf(err)), true
+		got = resultOf(statusOf(err))
+	} else {
+		got.object = convert(t, attributes.GetObject(), r.kind.GroupVersion())
 	}
-	return result{verdict: allowed, object: convert(t, attributes.GetObject(), r.kind.GroupVersion())}, true
+	got.advice = given()
+	return got, true
 }
 
 // statusOf returns the status with which the API server answers if an admission controller returns the error
@@ -166,17 +172,20 @@ func resultOf(status metav1.Status) result {
 func (v *variant) ours(t *testing.T, r *request, mutating bool) result {
 	t.Helper()
 	object := r.object
+	var all advice
 	for _, hook := range v.hooks {
 		if hook.Mutating() != mutating || !matches(t, hook, r) {
 			continue
 		}
 		got := call(t, hook, r)
+		all.add(got.advice)
 		if got.verdict != allowed {
+			got.advice = all
 			return got
 		}
 		object = got.object
 	}
-	return result{verdict: allowed, object: object}
+	return result{verdict: allowed, object: object, advice: all}
 }
 
 // matches reports whether a rule of the hook matches the request. It ignores the selectors of the hook.
@@ -246,10 +255,10 @@ func (r *request) resultFrom(t *testing.T, answered *httptest.ResponseRecorder) 
 	decode(t, answered.Body.Bytes(), &answer)
 	if !answer.Response.Allowed {
 		got := resultOf(*answer.Response.Result)
-		got.verdict = denied
+		got.verdict, got.advice = denied, adviceIn(answer.Response)
 		return got
 	}
-	return result{verdict: allowed, object: patched(t, r, answer.Response.Patch)}
+	return result{verdict: allowed, object: patched(t, r, answer.Response.Patch), advice: adviceIn(answer.Response)}
 }
 
 // userInfo returns the user as the API server sends it to a webhook.
