@@ -71,9 +71,10 @@ func TestPermissionsAreThoseOfTheEnabled(t *testing.T) {
 }
 
 func TestConfigurationFiles(t *testing.T) {
-	_, message := run(t, "--print-configuration", "--enable=PodNodeSelector,PodTolerationRestriction",
+	_, message := run(t, "--print-configuration", "--enable=PodNodeSelector,PodSecurity,PodTolerationRestriction",
 		"--config=PodNodeSelector="+write(t, "podNodeSelectorPluginConfig: {team-a: env=test}"),
-		"--config=PodTolerationRestriction="+write(t, "apiVersion: podtolerationrestriction.admission.k8s.io/v1alpha1\nkind: Configuration\n"))
+		"--config=PodTolerationRestriction="+write(t, "apiVersion: podtolerationrestriction.admission.k8s.io/v1alpha1\nkind: Configuration\n"),
+		"--config=PodSecurity="+write(t, "apiVersion: pod-security.admission.config.k8s.io/v1\nkind: PodSecurityConfiguration\n"))
 	if message != "" {
 		t.Error(message)
 	}
@@ -99,6 +100,7 @@ func TestBadFlags(t *testing.T) {
 		{[]string{"--enable=EventRateLimit", "--config=EventRateLimit=" + bad}, `unknown field "unknown"`},
 		{[]string{"--enable=ImagePolicyWebhook", "--config=ImagePolicyWebhook=" + bad}, `unknown field "unknown"`},
 		{[]string{"--enable=PodTolerationRestriction", "--config=PodTolerationRestriction=" + bad}, `unknown field "unknown"`},
+		{[]string{"--enable=PodSecurity", "--config=PodSecurity=" + bad}, bad + ": "},
 	}
 	for _, row := range rows {
 		if _, message := run(t, append(row.args, "--print-configuration")...); !strings.Contains(message, row.want) {

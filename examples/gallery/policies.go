@@ -25,6 +25,7 @@ import (
 	"github.com/admitkit/admitkit/examples/gallery/ownerreferencespermissionenforcement"
 	"github.com/admitkit/admitkit/examples/gallery/persistentvolumeclaimresize"
 	"github.com/admitkit/admitkit/examples/gallery/podnodeselector"
+	"github.com/admitkit/admitkit/examples/gallery/podsecurity"
 	"github.com/admitkit/admitkit/examples/gallery/podtolerationrestriction"
 	"github.com/admitkit/admitkit/examples/gallery/priority"
 	"github.com/admitkit/admitkit/examples/gallery/runtimeclass"
@@ -70,6 +71,7 @@ var policies = map[string]policy{
 		return []*webhook.Hook{persistentvolumeclaimresize.Hook(s.StorageClasses())}
 	}),
 	"PodNodeSelector":          podNodeSelector,
+	"PodSecurity":              podSecurity,
 	"PodTolerationRestriction": podTolerationRestriction,
 	"Priority":                 unconfigured(func(s *sources.Sources) []*webhook.Hook { return priority.Hooks(s.PriorityClasses()) }),
 	"RuntimeClass":             runtimeClass,
@@ -148,6 +150,18 @@ func podNodeSelector(s *sources.Sources, file string) ([]*webhook.Hook, error) {
 		return nil, err
 	}
 	return podnodeselector.Hooks(namespaces, config), nil
+}
+
+func podSecurity(s *sources.Sources, file string) ([]*webhook.Hook, error) {
+	config, err := podsecurity.Load(file)
+	if err != nil {
+		return nil, err
+	}
+	namespaces, err := s.Namespaces()
+	if err != nil {
+		return nil, err
+	}
+	return podsecurity.Hooks(namespaces, s.PodsOfNamespaces(), config)
 }
 
 func podTolerationRestriction(s *sources.Sources, file string) ([]*webhook.Hook, error) {

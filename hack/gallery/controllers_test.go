@@ -67,7 +67,7 @@ func mergesTolerations() brokenLaw {
 }
 
 func controllers() []*controller {
-	return slices.Concat(podControllers(), storageControllers(), networkControllers(), classControllers(), namespaceControllers(), ownerControllers(), eventControllers(), imageControllers())
+	return slices.Concat(podControllers(), storageControllers(), networkControllers(), classControllers(), namespaceControllers(), ownerControllers(), eventControllers(), imageControllers(), securityControllers())
 }
 
 // podControllers returns the controllers whose decision depends on the Pod, its Namespace and a configuration.

@@ -148,3 +148,26 @@ func (r rediscovery) Start(ctx context.Context) error {
 	wait.Until(r, 30*time.Second, ctx.Done())
 	return nil
 }
+
+// PodsOfNamespaces returns a lister of the Pods of a namespace. It has no cache, because a cache of all Pods of a cluster
+// is large.
+func (s *Sources) PodsOfNamespaces() *PodLister {
+	s.deps.Needs(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}})
+	return &PodLister{s.client}
+}
+
+// A PodLister lists Pods with requests to the API server.
+type PodLister struct{ client kubernetes.Interface }
+
+// ListPods returns the Pods of a namespace.
+func (l *PodLister) ListPods(ctx context.Context, namespace string) ([]*corev1.Pod, error) {
+	list, err := l.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	pods := make([]*corev1.Pod, len(list.Items))
+	for i := range list.Items {
+		pods[i] = &list.Items[i]
+	}
+	return pods, nil
+}

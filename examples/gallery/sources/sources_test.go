@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -22,12 +23,15 @@ import (
 )
 
 // start returns sources for a fake API server. It serves the kind Pod. For every kind, also for others, it has a single
-// object, whose name is "new".
+// object, whose name is "new". It lists only the Pods of the namespace "new".
 func start(t *testing.T) (*program.Deps, *Sources) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		switch {
+		case r.URL.Path == "/api/v1/namespaces/new/pods":
+			_ = json.NewEncoder(w).Encode(corev1.PodList{Items: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "new"}}}})
+			return
 		case path.Base(r.URL.Path) == "new":
 			_ = json.NewEncoder(w).Encode(metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "new"}})
 			return
@@ -131,6 +135,22 @@ func TestKinds(t *testing.T) {
 	mappings, err := s.Kinds().RESTMappings(schema.GroupKind{Kind: "Pod"}, "v1")
 	if err != nil || len(mappings) != 1 || mappings[0].Resource.Resource != "pods" {
 		t.Errorf("got %v, %v", mappings, err)
+	}
+}
+
+// TestPodsAreListed checks that the lister asks the API server, which has one Pod in the namespace new, and which
+// permission it declares.
+func TestPodsAreListed(t *testing.T) {
+	deps, s := start(t)
+	pods := s.PodsOfNamespaces()
+	if got, err := pods.ListPods(t.Context(), "new"); err != nil || len(got) != 1 || got[0].Name != "new" {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if _, err := pods.ListPods(t.Context(), "gone"); err == nil {
+		t.Error("want an error")
+	}
+	if rules := deps.Rules()[""]; len(rules) != 1 || !slices.Equal(rules[0].Verbs, []string{"list"}) || !slices.Equal(rules[0].Resources, []string{"pods"}) {
+		t.Errorf("got %v", rules)
 	}
 }
 

@@ -95,9 +95,20 @@ func Denied(t *testing.T, decision *admissionv1.AdmissionResponse, message strin
 
 // Namespaces returns a reader of Namespaces. The argument maps the name of each Namespace to its annotations.
 func Namespaces(annotations map[string]map[string]string) *reads.Reader[*corev1.Namespace] {
+	var all []*corev1.Namespace
+	for name, a := range annotations {
+		all = append(all, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: a}})
+	}
+	return NamespaceReader(all...)
+}
+
+// NamespaceReader returns a reader of these Namespaces.
+func NamespaceReader(all ...*corev1.Namespace) *reads.Reader[*corev1.Namespace] {
 	get := func(name string) (*corev1.Namespace, error) {
-		if a, ok := annotations[name]; ok {
-			return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: a}}, nil
+		for _, namespace := range all {
+			if namespace.Name == name {
+				return namespace, nil
+			}
 		}
 		return nil, apierrors.NewNotFound(corev1.Resource("namespaces"), name)
 	}
