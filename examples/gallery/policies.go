@@ -20,6 +20,7 @@ import (
 	"github.com/admitkit/admitkit/examples/gallery/eventratelimit"
 	"github.com/admitkit/admitkit/examples/gallery/imagepolicywebhook"
 	"github.com/admitkit/admitkit/examples/gallery/limitpodhardantiaffinitytopology"
+	"github.com/admitkit/admitkit/examples/gallery/loadbalancerservices"
 	"github.com/admitkit/admitkit/examples/gallery/namespaceexists"
 	"github.com/admitkit/admitkit/examples/gallery/namespacelifecycle"
 	"github.com/admitkit/admitkit/examples/gallery/ownerreferencespermissionenforcement"
@@ -67,6 +68,9 @@ var policies = map[string]policy{
 		return []*webhook.Hook{namespacelifecycle.Hook(namespacelifecycle.Protected()...)}
 	}),
 	"OwnerReferencesPermissionEnforcement": ownerReferences,
+	"LoadBalancerServices": unconfigured(func(*sources.Sources) []*webhook.Hook {
+		return []*webhook.Hook{loadbalancerservices.Hook()}
+	}),
 	"PersistentVolumeClaimResize": unconfigured(func(s *sources.Sources) []*webhook.Hook {
 		return []*webhook.Hook{persistentvolumeclaimresize.Hook(s.StorageClasses())}
 	}),

@@ -40,9 +40,14 @@ func rowOf(c *controller) *row {
 func printTable(to io.Writer) {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "controller\trequests in process\ton API servers\tharness\tcall\tlines\tof the original\tdeclared differences")
-	for _, c := range append(controllers(), execController()) {
+	all := append(controllers(), execController())
+	for _, p := range ownPolicies() {
+		all = append(all, p.controller)
+	}
+	for _, c := range all {
 		if r := rows[c.name]; r != nil {
-			ours, original := lines(filepath.Join("..", "..", "examples", "gallery", strings.ToLower(c.name))), "-"
+			ours := lines(filepath.Join("..", "..", "examples", "gallery", strings.ToLower(c.name)))
+			original := "none"
 			if c.register != nil {
 				original = strconv.Itoa(lines(c.folder()))
 			}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gallery
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admitkit/admitkit/examples/gallery/loadbalancerservices"
+	"github.com/admitkit/admitkit/internal/apiserver/need"
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// An ownPolicy is a policy of the gallery that has no original. Its run sends requests to an API server that calls the
+// hooks, and reports each answer.
+type ownPolicy struct {
+	*controller
+	// prepare creates objects before the API server calls the hooks.
+	prepare func(t *testing.T, s *server)
+	run     func(t *testing.T, s *server, in cluster, steps *steps)
+}
+
+func ownPolicies() []*ownPolicy {
+	return []*ownPolicy{{
+		controller: &controller{name: "LoadBalancerServices", hooks: func(*testing.T, cluster, string) []*webhook.Hook {
+			return []*webhook.Hook{loadbalancerservices.Hook()}
+		}},
+		prepare: prepareLoadBalancers, run: runLoadBalancers,
+	}}
+}
+
+// steps counts the answers of an API server.
+type steps struct{ total, expected int }
+
+// check checks that the API server has allowed a request, or denied it with a message that has this text.
+func (s *steps) check(t *testing.T, step string, err error, denial string) {
+	t.Helper()
+	s.total++
+	if err == nil && denial == "" || err != nil && denial != "" && strings.Contains(err.Error(), denial) {
+		s.expected++
+		return
+	}
+	t.Errorf("%s: got %v, want a denial %q", step, err, denial)
+}
+
+func TestOwnPoliciesOnTheServer(t *testing.T) {
+	need.APIServer(t)
+	s := startServer(t, controllers(), nil)
+	for _, p := range ownPolicies() {
+		t.Run(p.name, func(t *testing.T) {
+			p.prepare(t, s)
+			count := &steps{}
+			p.run(t, s, serve(t, p.controller, s), count)
+			rowOf(p.controller).onServers = fmt.Sprintf("%d/%d", count.expected, count.total)
+			t.Logf("%s: %d/%d answers of an API server as expected", p.name, count.expected, count.total)
+		})
+	}
+}
+
+func labelled(name string, labels map[string]string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+}
+
+func serviceOf(namespace, name string, of corev1.ServiceType) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+		Spec:       corev1.ServiceSpec{Type: of, Ports: []corev1.ServicePort{{Port: 80}}},
+	}
+}
+
+func prepareLoadBalancers(t *testing.T, s *server) {
+	create(t, s, labelled("balancers", map[string]string{loadbalancerservices.Label: "true"}))
+	create(t, s, labelled("no-balancers", nil))
+	create(t, s, serviceOf("no-balancers", "old", corev1.ServiceTypeLoadBalancer))
+}
+
+func runLoadBalancers(t *testing.T, s *server, _ cluster, steps *steps) {
+	const denial = "the namespace no-balancers does not allow Services of type LoadBalancer"
+	ctx := t.Context()
+	added := func(namespace, name string, of corev1.ServiceType) error {
+		_, err := s.typed.CoreV1().Services(namespace).Create(ctx, serviceOf(namespace, name, of), metav1.CreateOptions{})
+		return err
+	}
+	changed := func(name string, change func(*corev1.Service)) error {
+		in := s.typed.CoreV1().Services("no-balancers")
+		service, err := in.Get(ctx, name, metav1.GetOptions{})
+		if err == nil {
+			change(service)
+			_, err = in.Update(ctx, service, metav1.UpdateOptions{})
+		}
+		return err
+	}
+	typed := func(of corev1.ServiceType) func(*corev1.Service) { return func(s *corev1.Service) { s.Spec.Type = of } }
+	steps.check(t, "create where it is allowed", added("balancers", "shop", corev1.ServiceTypeLoadBalancer), "")
+	steps.check(t, "create in kube-system", added(metav1.NamespaceSystem, "shop", corev1.ServiceTypeLoadBalancer), "")
+	steps.check(t, "create", added("no-balancers", "shop", corev1.ServiceTypeLoadBalancer), denial)
+	steps.check(t, "create another type", added("no-balancers", "inner", corev1.ServiceTypeClusterIP), "")
+	steps.check(t, "change the type", changed("inner", typed(corev1.ServiceTypeLoadBalancer)), denial)
+	steps.check(t, "change a port", changed("inner", func(s *corev1.Service) { s.Spec.Ports[0].Port = 81 }), "")
+	steps.check(t, "change an old load balancer", changed("old", func(s *corev1.Service) { s.Spec.Ports[0].Port = 81 }), "")
+	steps.check(t, "delete an old load balancer", s.typed.CoreV1().Services("no-balancers").Delete(ctx, "old", metav1.DeleteOptions{}), "")
+}
