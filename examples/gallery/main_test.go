@@ -101,6 +101,7 @@ func TestBadFlags(t *testing.T) {
 		{[]string{"--enable=ImagePolicyWebhook", "--config=ImagePolicyWebhook=" + bad}, `unknown field "unknown"`},
 		{[]string{"--enable=PodTolerationRestriction", "--config=PodTolerationRestriction=" + bad}, `unknown field "unknown"`},
 		{[]string{"--enable=PodSecurity", "--config=PodSecurity=" + bad}, bad + ": "},
+		{[]string{"--enable=UniqueIngressHosts", "--config=UniqueIngressHosts=a"}, "UniqueIngressHosts: this admission controller has no configuration"},
 	}
 	for _, row := range rows {
 		if _, message := run(t, append(row.args, "--print-configuration")...); !strings.Contains(message, row.want) {

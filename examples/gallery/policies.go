@@ -32,6 +32,7 @@ import (
 	"github.com/admitkit/admitkit/examples/gallery/runtimeclass"
 	"github.com/admitkit/admitkit/examples/gallery/sources"
 	"github.com/admitkit/admitkit/examples/gallery/storageobjectinuseprotection"
+	"github.com/admitkit/admitkit/examples/gallery/uniqueingresshosts"
 	"github.com/admitkit/admitkit/pkg/access"
 	"github.com/admitkit/admitkit/pkg/program"
 	"github.com/admitkit/admitkit/pkg/webhook"
@@ -82,6 +83,7 @@ var policies = map[string]policy{
 	"StorageObjectInUseProtection": unconfigured(func(*sources.Sources) []*webhook.Hook {
 		return []*webhook.Hook{storageobjectinuseprotection.Hook()}
 	}),
+	"UniqueIngressHosts": uniqueIngressHosts,
 }
 
 var (
@@ -189,6 +191,17 @@ func runtimeClass(s *sources.Sources, file string) ([]*webhook.Hook, error) {
 		return nil, err
 	}
 	return runtimeclass.Hooks(classes), nil
+}
+
+func uniqueIngressHosts(s *sources.Sources, file string) ([]*webhook.Hook, error) {
+	if file != "" {
+		return nil, errNoConfiguration
+	}
+	ingresses, err := s.Ingresses(uniqueingresshosts.Indexers())
+	if err != nil {
+		return nil, err
+	}
+	return []*webhook.Hook{uniqueingresshosts.Hook(ingresses)}, nil
 }
 
 // load reads a configuration file. Without a file it returns the zero configuration.

@@ -3,14 +3,20 @@
 package gallery
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/admitkit/admitkit/examples/gallery/loadbalancerservices"
+	"github.com/admitkit/admitkit/examples/gallery/uniqueingresshosts"
 	"github.com/admitkit/admitkit/internal/apiserver/need"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
@@ -30,7 +36,23 @@ func ownPolicies() []*ownPolicy {
 			return []*webhook.Hook{loadbalancerservices.Hook()}
 		}},
 		prepare: prepareLoadBalancers, run: runLoadBalancers,
+	}, {
+		controller: &controller{name: "UniqueIngressHosts", hooks: func(t *testing.T, in cluster, _ string) []*webhook.Hook {
+			if err := in.ingresses().AddIndexers(uniqueingresshosts.Indexers()); err != nil {
+				t.Fatal(err)
+			}
+			return []*webhook.Hook{uniqueingresshosts.Hook(in.ingresses().GetIndexer())}
+		}},
+		prepare: func(t *testing.T, s *server) {
+			create(t, s, labelled("hosts-a", nil))
+			create(t, s, labelled("hosts-b", nil))
+		},
+		run: runHosts,
 	}}
+}
+
+func (c cluster) ingresses() cache.SharedIndexInformer {
+	return c.factory.Networking().V1().Ingresses().Informer()
 }
 
 // steps counts the answers of an API server.
@@ -103,4 +125,44 @@ func runLoadBalancers(t *testing.T, s *server, _ cluster, steps *steps) {
 	steps.check(t, "change a port", changed("inner", func(s *corev1.Service) { s.Spec.Ports[0].Port = 81 }), "")
 	steps.check(t, "change an old load balancer", changed("old", func(s *corev1.Service) { s.Spec.Ports[0].Port = 81 }), "")
 	steps.check(t, "delete an old load balancer", s.typed.CoreV1().Services("no-balancers").Delete(ctx, "old", metav1.DeleteOptions{}), "")
+}
+
+func runHosts(t *testing.T, s *server, in cluster, steps *steps) {
+	const denial = "an Ingress of another namespace has the host a.example.com"
+	ctx := t.Context()
+	added := func(namespace, name, host string) error {
+		ingress := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}}
+		ingress.Spec.Rules = []networkingv1.IngressRule{{Host: host}}
+		ingress.Spec.DefaultBackend = &networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: "shop", Port: networkingv1.ServiceBackendPort{Number: 80}}}
+		_, err := s.typed.NetworkingV1().Ingresses(namespace).Create(ctx, ingress, metav1.CreateOptions{})
+		return err
+	}
+	changed := func(name, host string) error {
+		patch := fmt.Appendf(nil, `{"spec":{"rules":[{"host":%q}]}}`, host)
+		_, err := s.typed.NetworkingV1().Ingresses("hosts-b").Patch(ctx, name, "application/merge-patch+json", patch, metav1.PatchOptions{})
+		return err
+	}
+	cached := func(n int) {
+		waitFor(t, func() bool { return len(in.ingresses().GetIndexer().List()) == n })
+	}
+	steps.check(t, "the first Ingress", added("hosts-a", "first", "a.example.com"), "")
+	cached(1)
+	steps.check(t, "the host again in the namespace", added("hosts-a", "second", "a.example.com"), "")
+	steps.check(t, "the host in another namespace", added("hosts-b", "third", "a.example.com"), denial)
+	steps.check(t, "another host", added("hosts-b", "third", "b.example.com"), "")
+	steps.check(t, "change to a host of others", changed("third", "a.example.com"), denial)
+	steps.check(t, "change to a new host", changed("third", "c.example.com"), "")
+	for _, name := range []string{"first", "second"} {
+		steps.check(t, "delete", s.typed.NetworkingV1().Ingresses("hosts-a").Delete(ctx, name, metav1.DeleteOptions{}), "")
+	}
+	cached(1)
+	steps.check(t, "the host is free again", changed("third", "a.example.com"), "")
+}
+
+func waitFor(t *testing.T, condition func() bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return condition(), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -25,6 +25,7 @@ import (
 	storagelisters "k8s.io/client-go/listers/storage/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/admitkit/admitkit/pkg/access"
 	"github.com/admitkit/admitkit/pkg/program"
@@ -147,6 +148,13 @@ type rediscovery func()
 func (r rediscovery) Start(ctx context.Context) error {
 	wait.Until(r, 30*time.Second, ctx.Done())
 	return nil
+}
+
+// Ingresses returns a cache of the Ingresses of all namespaces with these indexes.
+func (s *Sources) Ingresses(indexes cache.Indexers) (cache.Indexer, error) {
+	s.deps.Needs(reads.Rule("networking.k8s.io", "ingresses"))
+	informer := s.factory().Networking().V1().Ingresses().Informer()
+	return informer.GetIndexer(), informer.AddIndexers(indexes)
 }
 
 // PodsOfNamespaces returns a lister of the Pods of a namespace. It has no cache, because a cache of all Pods of a cluster

@@ -100,6 +100,7 @@ func TestPermissions(t *testing.T) {
 		"priorityclasses":      {cached, func(s *Sources) { s.PriorityClasses() }},
 		"pods":                 {[]string{"get"}, func(s *Sources) { _, _ = s.Pods() }},
 		"subjectaccessreviews": {[]string{"create"}, func(s *Sources) { _, _ = s.Users() }},
+		"ingresses":            {cached, func(s *Sources) { _, _ = s.Ingresses(nil) }},
 	} {
 		deps, s := start(t)
 		source.use(s)
