@@ -71,10 +71,11 @@ func TestPermissionsAreThoseOfTheEnabled(t *testing.T) {
 }
 
 func TestConfigurationFiles(t *testing.T) {
-	_, message := run(t, "--print-configuration", "--enable=PodNodeSelector,PodSecurity,PodTolerationRestriction",
+	_, message := run(t, "--print-configuration", "--enable=PodNodeSelector,PodSecurity,PodTolerationRestriction,WorkloadDefaults",
 		"--config=PodNodeSelector="+write(t, "podNodeSelectorPluginConfig: {team-a: env=test}"),
 		"--config=PodTolerationRestriction="+write(t, "apiVersion: podtolerationrestriction.admission.k8s.io/v1alpha1\nkind: Configuration\n"),
-		"--config=PodSecurity="+write(t, "apiVersion: pod-security.admission.config.k8s.io/v1\nkind: PodSecurityConfiguration\n"))
+		"--config=PodSecurity="+write(t, "apiVersion: pod-security.admission.config.k8s.io/v1\nkind: PodSecurityConfiguration\n"),
+		"--config=WorkloadDefaults="+write(t, "requests: {cpu: 1}"))
 	if message != "" {
 		t.Error(message)
 	}
@@ -102,6 +103,7 @@ func TestBadFlags(t *testing.T) {
 		{[]string{"--enable=PodTolerationRestriction", "--config=PodTolerationRestriction=" + bad}, `unknown field "unknown"`},
 		{[]string{"--enable=PodSecurity", "--config=PodSecurity=" + bad}, bad + ": "},
 		{[]string{"--enable=UniqueIngressHosts", "--config=UniqueIngressHosts=a"}, "UniqueIngressHosts: this admission controller has no configuration"},
+		{[]string{"--enable=WorkloadDefaults", "--config=WorkloadDefaults=" + bad}, `unknown field "unknown"`},
 	}
 	for _, row := range rows {
 		if _, message := run(t, append(row.args, "--print-configuration")...); !strings.Contains(message, row.want) {

@@ -33,6 +33,7 @@ import (
 	"github.com/admitkit/admitkit/examples/gallery/sources"
 	"github.com/admitkit/admitkit/examples/gallery/storageobjectinuseprotection"
 	"github.com/admitkit/admitkit/examples/gallery/uniqueingresshosts"
+	"github.com/admitkit/admitkit/examples/gallery/workloaddefaults"
 	"github.com/admitkit/admitkit/pkg/access"
 	"github.com/admitkit/admitkit/pkg/program"
 	"github.com/admitkit/admitkit/pkg/webhook"
@@ -84,6 +85,7 @@ var policies = map[string]policy{
 		return []*webhook.Hook{storageobjectinuseprotection.Hook()}
 	}),
 	"UniqueIngressHosts": uniqueIngressHosts,
+	"WorkloadDefaults":   workloadDefaults,
 }
 
 var (
@@ -202,6 +204,18 @@ func uniqueIngressHosts(s *sources.Sources, file string) ([]*webhook.Hook, error
 		return nil, err
 	}
 	return []*webhook.Hook{uniqueingresshosts.Hook(ingresses)}, nil
+}
+
+func workloadDefaults(s *sources.Sources, file string) ([]*webhook.Hook, error) {
+	config, err := workloaddefaults.Load(file)
+	if err != nil {
+		return nil, err
+	}
+	namespaces, err := s.Namespaces()
+	if err != nil {
+		return nil, err
+	}
+	return []*webhook.Hook{workloaddefaults.Hook(namespaces, config)}, nil
 }
 
 // load reads a configuration file. Without a file it returns the zero configuration.

@@ -12,11 +12,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
 	"github.com/admitkit/admitkit/examples/gallery/loadbalancerservices"
 	"github.com/admitkit/admitkit/examples/gallery/uniqueingresshosts"
+	"github.com/admitkit/admitkit/examples/gallery/workloaddefaults"
 	"github.com/admitkit/admitkit/internal/apiserver/need"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
@@ -48,6 +51,18 @@ func ownPolicies() []*ownPolicy {
 			create(t, s, labelled("hosts-b", nil))
 		},
 		run: runHosts,
+	}, {
+		controller: &controller{name: "WorkloadDefaults", hooks: func(t *testing.T, in cluster, _ string) []*webhook.Hook {
+			config, err := workloaddefaults.Load("")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return []*webhook.Hook{workloaddefaults.Hook(in.namespaces(t), config)}
+		}},
+		prepare: func(t *testing.T, s *server) {
+			create(t, s, labelled("defaults", map[string]string{workloaddefaults.OwnerLabel: "shop"}))
+		},
+		run: runDefaults,
 	}}
 }
 
@@ -165,4 +180,42 @@ func waitFor(t *testing.T, condition func() bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// runDefaults creates a workload of each kind. Those whose templates the hook leaves alone must not have the label.
+func runDefaults(t *testing.T, s *server, _ cluster, steps *steps) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: "defaults"}}
+	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "shop:v1"}}
+	owned := pod.DeepCopy()
+	owned.Name = "owned"
+	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "shop", UID: "a", Controller: ptr.To(true)}}
+	completed := owned.DeepCopy()
+	completed.Name, completed.Annotations = "completed", map[string]string{workloaddefaults.Annotation: "true"}
+	all := append(workloadsOf(pod), onPods("CREATE", "", pod, nil), onPods("CREATE", "", owned, nil), onPods("CREATE", "", completed, nil))
+	for _, r := range all {
+		if rc, ok := r.object.(*corev1.ReplicationController); ok && rc.Spec.Template == nil {
+			continue
+		}
+		stored, err := s.send(t.Context(), r, "")
+		steps.check(t, "create "+r.kind.Kind, err, "")
+		want := r.name != "completed" && !strings.HasPrefix(r.kind.Kind, "Replica")
+		steps.check(t, "defaults of "+r.kind.Kind+" "+r.name, hasDefaults(stored, want), "")
+	}
+}
+
+// hasDefaults returns an error unless the Pod template of an object has the defaults, or lacks them all.
+func hasDefaults(object map[string]any, want bool) error {
+	template := object
+	for _, path := range [][]string{{"template"}, {"spec", "template"}, {"spec", "jobTemplate", "spec", "template"}} {
+		if part, ok, _ := unstructured.NestedMap(object, path...); ok {
+			template = part
+		}
+	}
+	owner, _, _ := unstructured.NestedString(template, "metadata", "labels", workloaddefaults.OwnerLabel)
+	containers, _, _ := unstructured.NestedSlice(template, "spec", "containers")
+	cpu, _, _ := unstructured.NestedString(containers[0].(map[string]any), "resources", "requests", "cpu")
+	if want && owner == "shop" && cpu == "100m" || !want && owner == "" && cpu == "" {
+		return nil
+	}
+	return fmt.Errorf("the owner is %q and the request %q", owner, cpu)
 }

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workloaddefaults
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+)
+
+// A Config has the requests for containers that have none. The zero value has no requests.
+type Config struct {
+	Requests corev1.ResourceList `json:"requests"`
+}
+
+// Load reads a configuration file:
+//
+//	requests: {cpu: 100m, memory: 128Mi}
+//
+// Without a file, if the argument is empty, these are the requests. The error names the file and the field.
+func Load(file string) (Config, error) {
+	if file == "" {
+		return Config{corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")}}, nil
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return Config{}, err
+	}
+	var config Config
+	if err := yaml.UnmarshalStrict(data, &config); err != nil {
+		return Config{}, fmt.Errorf("%s: %w", file, err)
+	}
+	if err := config.check().ToAggregate(); err != nil {
+		return Config{}, fmt.Errorf("%s: %w", file, err)
+	}
+	return config, nil
+}
+
+// supported are the resources that containers can request without a limit.
+var supported = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceEphemeralStorage, corev1.ResourceMemory}
+
+func (c Config) check() (errs field.ErrorList) {
+	at := field.NewPath("requests")
+	if len(c.Requests) == 0 {
+		errs = append(errs, field.Required(at, "set at least one request, such as cpu: 100m"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Requests)) {
+		if !slices.Contains(supported, name) {
+			errs = append(errs, field.NotSupported(at.Key(string(name)), name, supported))
+		} else if quantity := c.Requests[name]; quantity.Sign() <= 0 {
+			errs = append(errs, field.Invalid(at.Key(string(name)), quantity.String(), "must be greater than zero"))
+		}
+	}
+	return errs
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workloaddefaults
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/admitkit/admitkit/examples/gallery/internal/gallerytest"
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// hook returns the hook for a cluster with one namespace, team-a, whose owner is shop.
+func hook(t *testing.T) *webhook.Hook {
+	t.Helper()
+	config, err := Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a", Labels: map[string]string{OwnerLabel: "shop"}}}
+	return Hook(gallerytest.NamespaceReader(namespace), config)
+}
+
+func list(pairs ...string) corev1.ResourceList {
+	all := corev1.ResourceList{}
+	for i := 0; i < len(pairs); i += 2 {
+		all[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	}
+	return all
+}
+
+// owned makes a ReplicaSet the controller of the Pod.
+func owned(p *corev1.Pod) {
+	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "shop", UID: "a", Controller: ptr.To(true)}}
+}
+
+func completed(p *corev1.Pod) { p.Annotations = map[string]string{Annotation: "true"} }
+
+func TestPods(t *testing.T) {
+	t.Parallel()
+	labelled := func(p *corev1.Pod) { p.Labels = map[string]string{OwnerLabel: "cart"} }
+	resources := func(r corev1.ResourceRequirements) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Spec.Containers[0].Resources = r }
+	}
+	whole := func(p *corev1.Pod) { p.Spec.Resources = &corev1.ResourceRequirements{Limits: list("memory", "1Gi")} }
+	rows := []struct {
+		reason string
+		pod    *corev1.Pod
+		want   corev1.ResourceList // requests of the container
+		owner  string              // value of the label
+	}{
+		{"nothing is set", gallerytest.Pod(), list("cpu", "100m", "memory", "128Mi"), "shop"},
+		{"a request is set", gallerytest.Pod(resources(corev1.ResourceRequirements{Requests: list("cpu", "1")})), list("cpu", "1", "memory", "128Mi"), "shop"},
+		{"a limit is set", gallerytest.Pod(resources(corev1.ResourceRequirements{Limits: list("memory", "64Mi")})), list("cpu", "100m"), "shop"},
+		{"the Pod has a limit", gallerytest.Pod(whole), list("cpu", "100m"), "shop"},
+		{"the label is set", gallerytest.Pod(labelled), list("cpu", "100m", "memory", "128Mi"), "cart"},
+		{"the template was completed", gallerytest.Pod(owned, completed), nil, ""},
+		{"the template was not completed", gallerytest.Pod(owned), list("cpu", "100m", "memory", "128Mi"), "shop"},
+		{"the annotation without a controller", gallerytest.Pod(completed), list("cpu", "100m", "memory", "128Mi"), "shop"},
+	}
+	for _, row := range rows {
+		t.Run(row.reason, func(t *testing.T) {
+			t.Parallel()
+			marked := row.pod.Annotations[Annotation]
+			decision, after := gallerytest.Call(t, hook(t), row.pod, nil)
+			gallerytest.Denied(t, decision, "")
+			if got := after.Spec.Containers[0].Resources.Requests; !equality.Semantic.DeepEqual(got, row.want) {
+				t.Errorf("got the requests %v, want %v", got, row.want)
+			}
+			if got := after.Labels[OwnerLabel]; got != row.owner {
+				t.Errorf("got the owner %q, want %q", got, row.owner)
+			}
+			if after.Annotations[Annotation] != marked {
+				t.Error("the hook must not mark a Pod, which may get more containers")
+			}
+		})
+	}
+}
+
+func TestWorkloads(t *testing.T) {
+	t.Parallel()
+	template := corev1.PodTemplateSpec{Spec: gallerytest.Pod(func(p *corev1.Pod) {
+		p.Spec.InitContainers = []corev1.Container{{Name: "init", Image: "init:v1"}}
+	}).Spec}
+	meta := metav1.ObjectMeta{Name: "shop", Namespace: "team-a"}
+	check := func(kind string, got corev1.PodTemplateSpec) {
+		t.Helper()
+		for _, c := range append(got.Spec.InitContainers, got.Spec.Containers...) {
+			if !equality.Semantic.DeepEqual(c.Resources.Requests, list("cpu", "100m", "memory", "128Mi")) {
+				t.Errorf("%s: the container %s has the requests %v", kind, c.Name, c.Resources.Requests)
+			}
+		}
+		if got.Labels[OwnerLabel] != "shop" || got.Annotations[Annotation] != "true" {
+			t.Errorf("%s: got the labels %v and the annotations %v", kind, got.Labels, got.Annotations)
+		}
+	}
+	_, deployment := gallerytest.On(t, hook(t), admissionv1.Create, appsv1.SchemeGroupVersion.WithKind("Deployment"), "deployments",
+		&appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Template: template}}, nil)
+	check("Deployment", deployment.Spec.Template)
+	_, job := gallerytest.On(t, hook(t), admissionv1.Create, batchv1.SchemeGroupVersion.WithKind("CronJob"), "cronjobs",
+		&batchv1.CronJob{ObjectMeta: meta, Spec: batchv1.CronJobSpec{JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: template}}}}, nil)
+	check("CronJob", job.Spec.JobTemplate.Spec.Template)
+}
+
+func TestUnknownNamespaceFails(t *testing.T) {
+	t.Parallel()
+	elsewhere := gallerytest.Pod(func(p *corev1.Pod) { p.Namespace = "gone" })
+	if got := gallerytest.Fails(t, hook(t), elsewhere, nil); !strings.Contains(got, "namespaces gone: does not exist") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestIdempotent(t *testing.T) {
+	t.Parallel()
+	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "shop"}}, Spec: gallerytest.Pod().Spec}
+	gallerytest.Idempotent(t, func() *webhook.Hook { return hook(t) },
+		gallerytest.Pod(owned), gallerytest.Pod(owned, completed),
+		&appsv1.Deployment{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+			ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: "team-a"},
+			Spec:       appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: template.Labels}, Template: template},
+		})
+}
+
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	rows := []struct{ reason, content, want string }{
+		{"valid", "requests: {cpu: 250m, ephemeral-storage: 1Gi}", ""},
+		{"empty", "", "FILE: requests: Required value: set at least one request, such as cpu: 100m"},
+		{"misspelt", "request: {cpu: 1}", `FILE: error unmarshaling JSON: while decoding JSON: json: unknown field "request"`},
+		{"not a quantity", "requests: {cpu: many}", "FILE: error unmarshaling JSON"},
+		{"negative", "requests: {cpu: -1}", `FILE: requests[cpu]: Invalid value: "-1": must be greater than zero`},
+		{"not supported", "requests: {example.com/gpu: 1}", `FILE: requests[example.com/gpu]: Unsupported value: "example.com/gpu": supported values: "cpu", "ephemeral-storage", "memory"`},
+	}
+	for _, row := range rows {
+		t.Run(row.reason, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "requests.yaml")
+			if err := os.WriteFile(file, []byte(row.content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			config, err := Load(file)
+			want := strings.ReplaceAll(row.want, "FILE", file)
+			switch {
+			case (err != nil) != (want != "") || err != nil && !strings.HasPrefix(err.Error(), want):
+				t.Errorf("got %v, want %q", err, want)
+			case err == nil && !equality.Semantic.DeepEqual(config.Requests, list("cpu", "250m", "ephemeral-storage", "1Gi")):
+				t.Errorf("got %v", config.Requests)
+			}
+		})
+	}
+	if _, err := Load(filepath.Join(t.TempDir(), "missing")); err == nil {
+		t.Error("want an error for a file that does not exist")
+	}
+}
