@@ -20,6 +20,7 @@ import (
 	"github.com/admitkit/admitkit/examples/gallery/eventratelimit"
 	"github.com/admitkit/admitkit/examples/gallery/imagepolicywebhook"
 	"github.com/admitkit/admitkit/examples/gallery/limitpodhardantiaffinitytopology"
+	"github.com/admitkit/admitkit/examples/gallery/limitranger"
 	"github.com/admitkit/admitkit/examples/gallery/loadbalancerservices"
 	"github.com/admitkit/admitkit/examples/gallery/namespaceexists"
 	"github.com/admitkit/admitkit/examples/gallery/namespacelifecycle"
@@ -65,7 +66,8 @@ var policies = map[string]policy{
 	"LimitPodHardAntiAffinityTopology": unconfigured(func(*sources.Sources) []*webhook.Hook {
 		return []*webhook.Hook{limitpodhardantiaffinitytopology.Hook()}
 	}),
-	"NamespaceExists": reading((*sources.Sources).Namespaces, namespaceexists.Hook),
+	"LimitRanger":     reading((*sources.Sources).LimitRanges, limitranger.Hooks),
+	"NamespaceExists": reading((*sources.Sources).Namespaces, one(namespaceexists.Hook)),
 	"NamespaceLifecycle": unconfigured(func(*sources.Sources) []*webhook.Hook {
 		return []*webhook.Hook{namespacelifecycle.Hook(namespacelifecycle.Protected()...)}
 	}),
@@ -80,7 +82,7 @@ var policies = map[string]policy{
 	"PodSecurity":              podSecurity,
 	"PodTolerationRestriction": podTolerationRestriction,
 	"Priority":                 unconfigured(func(s *sources.Sources) []*webhook.Hook { return priority.Hooks(s.PriorityClasses()) }),
-	"RuntimeClass":             runtimeClass,
+	"RuntimeClass":             reading((*sources.Sources).RuntimeClasses, runtimeclass.Hooks),
 	"StorageObjectInUseProtection": unconfigured(func(*sources.Sources) []*webhook.Hook {
 		return []*webhook.Hook{storageobjectinuseprotection.Hook()}
 	}),
@@ -104,8 +106,8 @@ func unconfigured(hooks func(*sources.Sources) []*webhook.Hook) policy {
 	}
 }
 
-// reading returns a policy for one hook without configuration. The hook reads from a source that can fail to start.
-func reading[T any](source func(*sources.Sources) (T, error), hook func(T) *webhook.Hook) policy {
+// reading returns a policy for hooks without configuration. The hooks read from a source that can fail to start.
+func reading[T any](source func(*sources.Sources) (T, error), hooks func(T) []*webhook.Hook) policy {
 	return func(s *sources.Sources, file string) ([]*webhook.Hook, error) {
 		if file != "" {
 			return nil, errNoConfiguration
@@ -114,15 +116,20 @@ func reading[T any](source func(*sources.Sources) (T, error), hook func(T) *webh
 		if err != nil {
 			return nil, err
 		}
-		return []*webhook.Hook{hook(from)}, nil
+		return hooks(from), nil
 	}
+}
+
+// one returns a function that returns the hook as a list.
+func one[T any](hook func(T) *webhook.Hook) func(T) []*webhook.Hook {
+	return func(from T) []*webhook.Hook { return []*webhook.Hook{hook(from)} }
 }
 
 func ownerReferences(s *sources.Sources, file string) ([]*webhook.Hook, error) {
 	hook := func(users *access.Authorizer) *webhook.Hook {
 		return ownerreferencespermissionenforcement.Hook(users, s.Kinds())
 	}
-	return reading((*sources.Sources).Users, hook)(s, file)
+	return reading((*sources.Sources).Users, one(hook))(s, file)
 }
 
 func eventRateLimit(_ *sources.Sources, file string) ([]*webhook.Hook, error) {
@@ -182,17 +189,6 @@ func podTolerationRestriction(s *sources.Sources, file string) ([]*webhook.Hook,
 		return nil, err
 	}
 	return podtolerationrestriction.Hooks(namespaces, config), nil
-}
-
-func runtimeClass(s *sources.Sources, file string) ([]*webhook.Hook, error) {
-	if file != "" {
-		return nil, errNoConfiguration
-	}
-	classes, err := s.RuntimeClasses()
-	if err != nil {
-		return nil, err
-	}
-	return runtimeclass.Hooks(classes), nil
 }
 
 func uniqueIngressHosts(s *sources.Sources, file string) ([]*webhook.Hook, error) {

@@ -63,8 +63,9 @@ func answers(t *testing.T, c *controller, s *server, pass string) []answer {
 		if err != nil {
 			a.result = resultOf(statusOf(err))
 			a.message = plainMessage(a.message, suffix)
+			a.result = c.plainly(a.result)
 			if a.reason == metav1.StatusReasonInvalid { // validation lists the errors of a map in random order
-				words := strings.Fields(a.message)
+				words := strings.FieldsFunc(a.message, func(r rune) bool { return strings.ContainsRune(" ,[]", r) })
 				slices.Sort(words)
 				a.message = strings.Join(words, " ")
 			}

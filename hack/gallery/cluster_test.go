@@ -4,6 +4,7 @@ package gallery
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/admitkit/admitkit/pkg/reads"
@@ -26,6 +28,11 @@ import (
 // notCached is the name of objects that exist but are not in the caches of the informers. Objects with the name gone
 // do not exist at all.
 const notCached = "new"
+
+// unreadable is the name of a Namespace whose objects the API server fails to return, with the error errUnreadable.
+const unreadable = "unreadable"
+
+var errUnreadable = errors.New("no connection to etcd")
 
 // A cluster has the objects that the originals and the hooks read. It is the initializer of the originals.
 type cluster struct {
@@ -37,6 +44,9 @@ type cluster struct {
 func newCluster(t *testing.T, namespaces []*corev1.Namespace, objects []runtime.Object) cluster {
 	t.Helper()
 	client := fake.NewClientset(objects...)
+	client.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		return action.GetNamespace() == unreadable, nil, errUnreadable
+	})
 	for _, ns := range namespaces {
 		if _, err := client.CoreV1().Namespaces().Create(t.Context(), ns, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -48,15 +58,21 @@ func newCluster(t *testing.T, namespaces []*corev1.Namespace, objects []runtime.
 	return c
 }
 
-// sync fills the caches of the informers, except for the objects with the name notCached.
+// sync fills the caches of the informers, except for the objects with the name notCached and those in the Namespace with
+// this name.
 func (c cluster) sync(t *testing.T) {
 	t.Helper()
 	c.factory.Start(t.Context().Done())
 	c.factory.WaitForCacheSync(t.Context().Done())
-	for _, informer := range []cache.SharedIndexInformer{c.factory.Core().V1().Namespaces().Informer(), c.factory.Node().V1().RuntimeClasses().Informer()} {
-		if object, ok, err := informer.GetIndexer().GetByKey(notCached); ok || err != nil {
-			if err := informer.GetIndexer().Delete(object); err != nil {
-				t.Fatal(err)
+	core := c.factory.Core().V1()
+	for _, informer := range []cache.SharedIndexInformer{
+		core.Namespaces().Informer(), core.LimitRanges().Informer(), c.factory.Node().V1().RuntimeClasses().Informer(),
+	} {
+		for _, object := range informer.GetIndexer().List() {
+			if o, ok := object.(metav1.Object); ok && (o.GetName() == notCached || o.GetNamespace() == notCached) {
+				if err := informer.GetIndexer().Delete(object); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 	}

@@ -51,7 +51,8 @@ type controller struct {
 	broken      []brokenLaw
 	// generateForServers, if set, replaces generate for API servers.
 	generateForServers func(g *generator) *request
-	timed              bool // decides by the time, too: in process, both sides run in a synctest bubble
+	timed              bool                // decides by the time, too: in process, both sides run in a synctest bubble
+	plain              func(result) result // optional: removes what is random in a result of the original
 }
 
 // A brokenLaw is a law of the harness that the hook breaks because the original does.
@@ -67,7 +68,7 @@ func mergesTolerations() brokenLaw {
 }
 
 func controllers() []*controller {
-	return slices.Concat(podControllers(), storageControllers(), networkControllers(), classControllers(), namespaceControllers(), ownerControllers(), eventControllers(), imageControllers(), securityControllers())
+	return slices.Concat(podControllers(), storageControllers(), networkControllers(), classControllers(), namespaceControllers(), ownerControllers(), eventControllers(), imageControllers(), securityControllers(), limitControllers())
 }
 
 // podControllers returns the controllers whose decision depends on the Pod, its Namespace and a configuration.

@@ -60,6 +60,18 @@ func deniedWith403() *difference {
 	}
 }
 
+// failsToRead declares that the hook fails if the API server does not return an object, while the original denies.
+func failsToRead() *difference {
+	return &difference{
+		name:   "failed reads",
+		reason: "the failurePolicy decides about a request for which the hook cannot read an object",
+		is: func(original, ours result) bool {
+			return original.verdict == denied && strings.Contains(original.message, errUnreadable.Error()) &&
+				ours.verdict == failed && strings.Contains(ours.message, errUnreadable.Error())
+		},
+	}
+}
+
 // failsInItsWords declares that the message and the reason of a failure may differ, but not its code.
 func failsInItsWords() *difference {
 	return &difference{
@@ -170,7 +182,7 @@ func compare(t *testing.T, c *controller, v *variant, r *request, mutating bool,
 		return
 	}
 	count.add(r.object, original)
-	ours := v.ours(t, r, mutating)
+	original, ours := c.plainly(original), c.plainly(v.ours(t, r, mutating))
 	if ours.equal(original) {
 		count.equal++
 		return
@@ -185,6 +197,13 @@ func compare(t *testing.T, c *controller, v *variant, r *request, mutating bool,
 	if count.unequal++; count.unequal == 5 {
 		t.Fatal("there are too many differences")
 	}
+}
+
+func (c *controller) plainly(r result) result {
+	if c.plain == nil {
+		return r
+	}
+	return c.plain(r)
 }
 
 // summarize logs the counts. It fails if a declared difference does not exist, or if the requests cover too little.

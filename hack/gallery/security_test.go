@@ -263,16 +263,16 @@ func (g *generator) namespaceRequest() *request {
 	}
 	switch g.IntN(4) {
 	case 0:
-		return onNamespaces(admission.Create, "", pick(g, "team", "team-exempt"), labels(), nil)
+		return onLabelledNamespaces(admission.Create, "", pick(g, "team", "team-exempt"), labels(), nil)
 	case 1:
-		return onNamespaces(admission.Update, pick(g, "", "", "status"), pick(g, "team", "team-exempt"), labels(), labels())
+		return onLabelledNamespaces(admission.Update, pick(g, "", "", "status"), pick(g, "team", "team-exempt"), labels(), labels())
 	}
-	r := onNamespaces(admission.Update, "", pick(g, withPods, withPods, withPods, "security-exempt"), labels(), securityLabel("enforce", "privileged"))
+	r := onLabelledNamespaces(admission.Update, "", pick(g, withPods, withPods, withPods, "security-exempt"), labels(), securityLabel("enforce", "privileged"))
 	r.exists = true
 	return r
 }
 
-func onNamespaces(op admission.Operation, subresource, name string, labels, old map[string]string) *request {
+func onLabelledNamespaces(op admission.Operation, subresource, name string, labels, old map[string]string) *request {
 	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 	before := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: old}}
 	r := created(op, on(op, corev1.SchemeGroupVersion.WithKind("Namespace"), "namespaces", subresource, object, before))
@@ -310,12 +310,12 @@ func namespaceEdges() (all []*request) {
 	labels := append(append([]map[string]string{}, securityLabels...), invalidLabels...)
 	for _, name := range []string{withPods, "security-exempt", "team"} {
 		for _, new := range labels {
-			all = append(all, onNamespaces(admission.Create, "", name, new, nil))
+			all = append(all, onLabelledNamespaces(admission.Create, "", name, new, nil))
 			for _, old := range labels {
-				all = append(all, onNamespaces(admission.Update, "", name, new, old))
+				all = append(all, onLabelledNamespaces(admission.Update, "", name, new, old))
 			}
 		}
-		all = append(all, onNamespaces(admission.Update, "status", name, invalidLabels[0], nil), onNamespaces(admission.Update, "finalize", name, invalidLabels[0], nil))
+		all = append(all, onLabelledNamespaces(admission.Update, "status", name, invalidLabels[0], nil), onLabelledNamespaces(admission.Update, "finalize", name, invalidLabels[0], nil))
 	}
 	return all
 }

@@ -93,6 +93,12 @@ func (s *Sources) RuntimeClasses() (*reads.Reader[*nodev1.RuntimeClass], error) 
 	})
 }
 
+// LimitRanges returns a reader of all LimitRanges of a namespace, as the function LimitRanges does.
+func (s *Sources) LimitRanges() (*reads.Reader[[]*corev1.LimitRange], error) {
+	s.deps.Needs(reads.Rule("", "limitranges"))
+	return LimitRanges(s.client, s.factory, s.deps.Metrics)
+}
+
 // StorageClasses returns a lister of StorageClasses.
 func (s *Sources) StorageClasses() storagelisters.StorageClassLister {
 	s.deps.Needs(reads.Rule("storage.k8s.io", "storageclasses"))

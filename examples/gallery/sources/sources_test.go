@@ -101,6 +101,7 @@ func TestPermissions(t *testing.T) {
 		"pods":                 {[]string{"get"}, func(s *Sources) { _, _ = s.Pods() }},
 		"subjectaccessreviews": {[]string{"create"}, func(s *Sources) { _, _ = s.Users() }},
 		"ingresses":            {cached, func(s *Sources) { _, _ = s.Ingresses(nil) }},
+		"limitranges":          {cached, func(s *Sources) { _, _ = s.LimitRanges() }},
 	} {
 		deps, s := start(t)
 		source.use(s)

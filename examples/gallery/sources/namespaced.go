@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sources
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/admitkit/admitkit/pkg/reads"
+)
+
+// noLimitRangesFor is how long a reader of LimitRanges remembers that a namespace has none.
+const noLimitRangesFor = 30 * time.Second
+
+// LimitRanges returns a reader of all LimitRanges of a namespace, in the order of their names. Its Get ignores the name,
+// so pass "*". It returns reads.ErrNotFound if there are none. The function requests the informer of the factory, which
+// the caller starts. If the cache has no LimitRange of the namespace, the reader asks the API server, and remembers for 30
+// seconds that there is none.
+func LimitRanges(client kubernetes.Interface, factory informers.SharedInformerFactory, metrics prometheus.Registerer) (*reads.Reader[[]*corev1.LimitRange], error) {
+	informer := factory.Core().V1().LimitRanges()
+	informer.Informer() // requests the cache
+	return reads.New(reads.Options[[]*corev1.LimitRange]{
+		Resource: "limitranges",
+		Cached: func(namespace, _ string) ([]*corev1.LimitRange, error) {
+			found, err := informer.Lister().LimitRanges(namespace).List(labels.Everything())
+			if err != nil {
+				return nil, err
+			}
+			return byName(found)
+		},
+		Live: func(ctx context.Context, namespace, _ string) ([]*corev1.LimitRange, error) {
+			list, err := client.CoreV1().LimitRanges(namespace).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return nil, err
+			}
+			var found []*corev1.LimitRange
+			for i := range list.Items {
+				found = append(found, &list.Items[i])
+			}
+			return byName(found)
+		},
+		NotFoundFor: noLimitRangesFor,
+		Metrics:     metrics,
+	})
+}
+
+// byName sorts the LimitRanges, or returns the error "not found" if there are none.
+func byName(found []*corev1.LimitRange) ([]*corev1.LimitRange, error) {
+	if len(found) == 0 {
+		return nil, apierrors.NewNotFound(corev1.Resource("limitranges"), "*")
+	}
+	slices.SortFunc(found, func(a, b *corev1.LimitRange) int { return cmp.Compare(a.Name, b.Name) })
+	return found, nil
+}
