@@ -31,6 +31,7 @@ import (
 	"github.com/admitkit/admitkit/examples/gallery/podtolerationrestriction"
 	"github.com/admitkit/admitkit/examples/gallery/priority"
 	"github.com/admitkit/admitkit/examples/gallery/runtimeclass"
+	"github.com/admitkit/admitkit/examples/gallery/serviceaccount"
 	"github.com/admitkit/admitkit/examples/gallery/sources"
 	"github.com/admitkit/admitkit/examples/gallery/storageobjectinuseprotection"
 	"github.com/admitkit/admitkit/examples/gallery/uniqueingresshosts"
@@ -57,7 +58,7 @@ var policies = map[string]policy{
 		const seconds = defaulttolerationseconds.DefaultSeconds
 		return []*webhook.Hook{defaulttolerationseconds.Hook(seconds, seconds)}
 	}),
-	"DenyEscalatingExec": reading((*sources.Sources).Pods, denyescalatingexec.Hook),
+	"DenyEscalatingExec": reading((*sources.Sources).Pods, one(denyescalatingexec.Hook)),
 	"DenyServiceExternalIPs": unconfigured(func(*sources.Sources) []*webhook.Hook {
 		return []*webhook.Hook{denyserviceexternalips.Hook()}
 	}),
@@ -83,6 +84,7 @@ var policies = map[string]policy{
 	"PodTolerationRestriction": podTolerationRestriction,
 	"Priority":                 unconfigured(func(s *sources.Sources) []*webhook.Hook { return priority.Hooks(s.PriorityClasses()) }),
 	"RuntimeClass":             reading((*sources.Sources).RuntimeClasses, runtimeclass.Hooks),
+	"ServiceAccount":           reading((*sources.Sources).ServiceAccounts, serviceaccount.Hooks),
 	"StorageObjectInUseProtection": unconfigured(func(*sources.Sources) []*webhook.Hook {
 		return []*webhook.Hook{storageobjectinuseprotection.Hook()}
 	}),

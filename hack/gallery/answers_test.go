@@ -36,7 +36,7 @@ func (a answer) text() string {
 	if err != nil {
 		return err.Error()
 	}
-	return "allowed: " + string(text) + a.advice.String()
+	return "allowed: " + tokenVolumes.ReplaceAllString(string(text), "kube-api-access") + a.advice.String()
 }
 
 // answers sends the generated requests. The names of objects end with the pass and a number, which answers remove again.
@@ -93,14 +93,16 @@ func sendable(r *request) bool {
 }
 
 var (
-	denials   = regexp.MustCompile(`admission webhook "[^"]*" denied the request: `)
-	generated = regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{5}\b`)
-	addresses = regexp.MustCompile(`\b10\.0\.\d+\.\d+\b`)
+	denials      = regexp.MustCompile(`admission webhook "[^"]*" denied the request: `)
+	generated    = regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{5}\b`)
+	tokenVolumes = regexp.MustCompile(`\bkube-api-access-([bcdfghjklmnpqrstvwxz2456789]{5}|token)\b`)
+	addresses    = regexp.MustCompile(`\b10\.0\.\d+\.\d+\b`)
 )
 
 // plainMessage returns the message without the prefix of a webhook's denial, without the names of this pass, and without
 // random names and addresses.
 func plainMessage(message, suffix string) string {
+	message = tokenVolumes.ReplaceAllString(message, "kube-api-access")
 	message = addresses.ReplaceAllString(denials.ReplaceAllString(message, ""), "10.0.0.0")
 	return generated.ReplaceAllString(strings.ReplaceAll(message, suffix, ""), "")
 }

@@ -66,7 +66,7 @@ func (c cluster) sync(t *testing.T) {
 	c.factory.WaitForCacheSync(t.Context().Done())
 	core := c.factory.Core().V1()
 	for _, informer := range []cache.SharedIndexInformer{
-		core.Namespaces().Informer(), core.LimitRanges().Informer(), c.factory.Node().V1().RuntimeClasses().Informer(),
+		core.Namespaces().Informer(), core.LimitRanges().Informer(), core.ServiceAccounts().Informer(), c.factory.Node().V1().RuntimeClasses().Informer(),
 	} {
 		for _, object := range informer.GetIndexer().List() {
 			if o, ok := object.(metav1.Object); ok && (o.GetName() == notCached || o.GetNamespace() == notCached) {

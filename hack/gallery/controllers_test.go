@@ -68,7 +68,7 @@ func mergesTolerations() brokenLaw {
 }
 
 func controllers() []*controller {
-	return slices.Concat(podControllers(), storageControllers(), networkControllers(), classControllers(), namespaceControllers(), ownerControllers(), eventControllers(), imageControllers(), securityControllers(), limitControllers())
+	return slices.Concat(podControllers(), storageControllers(), networkControllers(), classControllers(), namespaceControllers(), ownerControllers(), eventControllers(), imageControllers(), securityControllers(), limitControllers(), accountControllers())
 }
 
 // podControllers returns the controllers whose decision depends on the Pod, its Namespace and a configuration.

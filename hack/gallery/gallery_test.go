@@ -17,9 +17,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
@@ -29,10 +31,11 @@ var (
 	cases = flag.Int("requests", 2000, "number of generated requests for each admission controller")
 )
 
-// TestMain silences the originals, which log an error for each unknown operator of a toleration. At the end it prints a
-// line for each controller.
+// TestMain silences the originals, which log an error for each unknown operator of a toleration, and the clients, which log
+// warnings of the API server. At the end it prints a line for each controller.
 func TestMain(m *testing.M) {
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
+	log.SetLogger(logr.Discard())
 	code := m.Run()
 	printTable(os.Stdout)
 	stopImageService()

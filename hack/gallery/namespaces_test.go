@@ -23,9 +23,6 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// unreadable is the name of a Namespace that the simulated API server does not return.
-const unreadable = "unreadable"
-
 // lookUpNamespaces are the admission controllers that do not admit an object if its Namespace does not exist.
 var lookUpNamespaces = []string{originallifecycle.PluginName, "PodSecurity"}
 

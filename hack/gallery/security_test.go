@@ -218,7 +218,7 @@ func (g *generator) securedRequest() *request {
 	case n < 80:
 		return g.workload(pod)
 	case n < 95:
-		return g.namespaceRequest()
+		return g.labelledNamespaceRequest()
 	case n < 97:
 		return onPods(admission.Delete, "", nil, pod)
 	}
@@ -253,8 +253,8 @@ func (g *generator) securedUpdate(pod *corev1.Pod) *request {
 	return onPods(admission.Update, pick(g, "", "", "", "status", "resize"), pod, old)
 }
 
-// namespaceRequest returns a CREATE or an UPDATE of a Namespace, sometimes of one with Pods.
-func (g *generator) namespaceRequest() *request {
+// labelledNamespaceRequest returns a CREATE or an UPDATE of a Namespace, sometimes of one with Pods.
+func (g *generator) labelledNamespaceRequest() *request {
 	labels := func() map[string]string {
 		if g.oneIn(4) {
 			return pick(g, invalidLabels...)

@@ -29,9 +29,6 @@ import (
 // serverRequests is the number of generated requests for each admission controller and API server.
 const serverRequests = 150
 
-// notCompared are plugins that neither API server runs. ServiceAccount needs objects that a controller creates.
-var notCompared = []string{"ServiceAccount"}
-
 // TestOnTheServer sends requests to two API servers: one runs the original, the other one calls the hooks. The answers
 // and the stored objects must be equal. A third pass, without original and hooks, shows that the requests depend on them.
 func TestOnTheServer(t *testing.T) {
@@ -63,7 +60,7 @@ type server struct {
 // admission controllers called off. NamespaceLifecycle runs unless it is among these.
 func startServer(t *testing.T, all []*controller, with *controller, off ...string) *server {
 	t.Helper()
-	disabled := append(slices.Clone(notCompared), off...)
+	disabled := slices.Clone(off)
 	for _, c := range all {
 		if c.name != lifecycle.PluginName {
 			disabled = append(disabled, c.name)

@@ -31,12 +31,13 @@ type member struct {
 }
 
 // together starts all controllers in one cluster, each with its second configuration. The third one of
-// PodTolerationRestriction denies what DefaultTolerationSeconds adds. A controller with a hook for only a part of the
-// original is left out, because the original also denies what the others would get.
+// PodTolerationRestriction denies what DefaultTolerationSeconds adds. Every Namespace has its default ServiceAccount. A
+// controller with a hook for only a part of the original is left out, because the original also denies what the others
+// would get.
 func together(t *testing.T, g *generator) (all []member) {
 	t.Helper()
 	list := slices.DeleteFunc(controllers(), func(c *controller) bool { return c.partly })
-	var objects []runtime.Object
+	objects := defaultAccounts(g.namespaces)
 	for _, c := range list {
 		for _, object := range c.classes() {
 			if !slices.ContainsFunc(objects, func(o runtime.Object) bool { return sameName(o, object) }) {

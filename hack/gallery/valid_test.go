@@ -17,7 +17,11 @@ func (r *request) makeValid() {
 		switch o := object.(type) {
 		case *corev1.Pod:
 			if o != nil {
+				ephemeral := o.Spec.EphemeralContainers
 				makePodValid(o)
+				if r.subresource == "ephemeralcontainers" && object == r.object {
+					o.Spec.EphemeralContainers = ephemeral
+				}
 			}
 		case *corev1.PersistentVolumeClaim:
 			if o != nil {

@@ -19,6 +19,23 @@ import (
 	"github.com/admitkit/admitkit/pkg/reads"
 )
 
+// ServiceAccounts returns a reader of ServiceAccounts. It requests the informer of the factory, which the caller starts.
+// If the cache does not have a ServiceAccount yet, the reader asks the API server.
+func ServiceAccounts(client kubernetes.Interface, factory informers.SharedInformerFactory, metrics prometheus.Registerer) (*reads.Reader[*corev1.ServiceAccount], error) {
+	informer := factory.Core().V1().ServiceAccounts()
+	informer.Informer() // requests the cache
+	return reads.New(reads.Options[*corev1.ServiceAccount]{
+		Resource: "serviceaccounts",
+		Cached: func(namespace, name string) (*corev1.ServiceAccount, error) {
+			return informer.Lister().ServiceAccounts(namespace).Get(name)
+		},
+		Live: func(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error) {
+			return client.CoreV1().ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
+		},
+		Metrics: metrics,
+	})
+}
+
 // noLimitRangesFor is how long a reader of LimitRanges remembers that a namespace has none.
 const noLimitRangesFor = 30 * time.Second
 

@@ -24,15 +24,26 @@ func TestNamespaced(t *testing.T) {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name}
 	}
 	client := fake.NewClientset(
+		&corev1.ServiceAccount{ObjectMeta: meta("team-a", "shop")},
 		&corev1.LimitRange{ObjectMeta: meta("team-a", "b")}, &corev1.LimitRange{ObjectMeta: meta("team-a", "a")}, &corev1.LimitRange{ObjectMeta: meta("team-b", "c")},
 	)
 	factory := informers.NewSharedInformerFactory(client, 0)
+	accounts, err := ServiceAccounts(client, factory, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	ranges, err := LimitRanges(client, factory, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	check := func() {
 		t.Helper()
+		if got, err := accounts.Get(t.Context(), "team-a", "shop"); err != nil || got.Name != "shop" {
+			t.Errorf("got %v, %v", got, err)
+		}
+		if got, err := accounts.Get(t.Context(), "team-b", "shop"); !errors.Is(err, reads.ErrNotFound) {
+			t.Errorf("got %v, %v", got, err)
+		}
 		if got, err := ranges.Get(t.Context(), "team-a", "*"); err != nil || len(got) != 2 || got[0].Name != "a" || got[1].Name != "b" {
 			t.Errorf("got %v, %v", got, err)
 		}

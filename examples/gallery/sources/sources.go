@@ -93,10 +93,17 @@ func (s *Sources) RuntimeClasses() (*reads.Reader[*nodev1.RuntimeClass], error) 
 	})
 }
 
+// ServiceAccounts returns a reader of ServiceAccounts. It reads a ServiceAccount from the API server if the cache does not
+// have it yet.
+func (s *Sources) ServiceAccounts() (*reads.Reader[*corev1.ServiceAccount], error) {
+	s.deps.Needs(reads.Rule("", "serviceaccounts"))
+	return ServiceAccounts(s.client, s.factory(), s.deps.Metrics)
+}
+
 // LimitRanges returns a reader of all LimitRanges of a namespace, as the function LimitRanges does.
 func (s *Sources) LimitRanges() (*reads.Reader[[]*corev1.LimitRange], error) {
 	s.deps.Needs(reads.Rule("", "limitranges"))
-	return LimitRanges(s.client, s.factory, s.deps.Metrics)
+	return LimitRanges(s.client, s.factory(), s.deps.Metrics)
 }
 
 // StorageClasses returns a lister of StorageClasses.

@@ -102,6 +102,7 @@ func TestPermissions(t *testing.T) {
 		"subjectaccessreviews": {[]string{"create"}, func(s *Sources) { _, _ = s.Users() }},
 		"ingresses":            {cached, func(s *Sources) { _, _ = s.Ingresses(nil) }},
 		"limitranges":          {cached, func(s *Sources) { _, _ = s.LimitRanges() }},
+		"serviceaccounts":      {cached, func(s *Sources) { _, _ = s.ServiceAccounts() }},
 	} {
 		deps, s := start(t)
 		source.use(s)
