@@ -24,6 +24,7 @@ import (
 	"github.com/admitkit/admitkit/examples/gallery/loadbalancerservices"
 	"github.com/admitkit/admitkit/examples/gallery/namespaceexists"
 	"github.com/admitkit/admitkit/examples/gallery/namespacelifecycle"
+	"github.com/admitkit/admitkit/examples/gallery/noderestriction"
 	"github.com/admitkit/admitkit/examples/gallery/ownerreferencespermissionenforcement"
 	"github.com/admitkit/admitkit/examples/gallery/persistentvolumeclaimresize"
 	"github.com/admitkit/admitkit/examples/gallery/podnodeselector"
@@ -79,6 +80,7 @@ var policies = map[string]policy{
 	"PersistentVolumeClaimResize": unconfigured(func(s *sources.Sources) []*webhook.Hook {
 		return []*webhook.Hook{persistentvolumeclaimresize.Hook(s.StorageClasses())}
 	}),
+	"NodeRestriction":          nodeRestriction,
 	"PodNodeSelector":          podNodeSelector,
 	"PodSecurity":              podSecurity,
 	"PodTolerationRestriction": podTolerationRestriction,
@@ -155,6 +157,22 @@ func imagePolicyWebhook(s *sources.Sources, file string) ([]*webhook.Hook, error
 	}
 	hook, err := imagepolicywebhook.Hook(config, s.Metrics())
 	return []*webhook.Hook{hook}, err
+}
+
+func nodeRestriction(s *sources.Sources, file string) ([]*webhook.Hook, error) {
+	if file != "" {
+		return nil, errNoConfiguration
+	}
+	pods, errPods := s.CachedPods()
+	nodes, errNodes := s.Nodes()
+	access, errAccess := s.Users()
+	if err := errors.Join(errPods, errNodes, errAccess); err != nil {
+		return nil, err
+	}
+	return noderestriction.Hooks(noderestriction.Cluster{
+		Pods: pods, Nodes: nodes, Access: access,
+		Claims: s.PersistentVolumeClaims(), Volumes: s.PersistentVolumes(), Drivers: s.CSIDrivers(),
+	}), nil
 }
 
 func podNodeSelector(s *sources.Sources, file string) ([]*webhook.Hook, error) {

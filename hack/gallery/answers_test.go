@@ -3,7 +3,9 @@
 package gallery
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"regexp"
@@ -50,15 +52,12 @@ func answers(t *testing.T, c *controller, s *server, pass string) []answer {
 	var list []answer
 	for i := 0; len(list) < serverRequests; i++ {
 		r := generate(g)
-		if !sendable(r) {
-			continue
-		}
-		if i%4 > 0 {
-			r.makeValid()
-		}
 		suffix := fmt.Sprintf("-%s-%s%d", strings.ToLower(c.name), pass, i)
 		s.warnings.take()
-		got, err := s.send(t.Context(), r, suffix)
+		got, err := c.sendTo(t.Context(), s, r, suffix, i%4 > 0)
+		if errors.Is(err, errNotSendable) {
+			continue
+		}
 		a := answer{request: fmt.Sprintf("%s %s %s of %s", r.operation, r.resource.Resource, r.subresource, text(r.object)), stored: got}
 		if err != nil {
 			a.result = resultOf(statusOf(err))
@@ -81,6 +80,22 @@ func answers(t *testing.T, c *controller, s *server, pass string) []answer {
 	}
 	s.audit.annotate(t, list)
 	return list
+}
+
+// errNotSendable means that a generated request cannot be sent to an API server.
+var errNotSendable = errors.New("the request cannot be sent")
+
+// sendTo sends the request. If valid is set, it makes the objects valid first, unless the controller does that itself.
+func (c *controller) sendTo(ctx context.Context, s *server, r *request, suffix string, valid bool) (map[string]any, error) {
+	switch {
+	case c.send != nil:
+		return c.send(s, ctx, r, suffix)
+	case !sendable(r):
+		return nil, errNotSendable
+	case valid:
+		r.makeValid()
+	}
+	return s.send(ctx, r, suffix)
 }
 
 // sendable reports whether an API server can get the request after the old object was created.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,7 +67,7 @@ func (c cluster) sync(t *testing.T) {
 	c.factory.WaitForCacheSync(t.Context().Done())
 	core := c.factory.Core().V1()
 	for _, informer := range []cache.SharedIndexInformer{
-		core.Namespaces().Informer(), core.LimitRanges().Informer(), core.ServiceAccounts().Informer(), c.factory.Node().V1().RuntimeClasses().Informer(),
+		core.Namespaces().Informer(), core.LimitRanges().Informer(), core.ServiceAccounts().Informer(), core.Pods().Informer(), c.factory.Node().V1().RuntimeClasses().Informer(),
 	} {
 		for _, object := range informer.GetIndexer().List() {
 			if o, ok := object.(metav1.Object); ok && (o.GetName() == notCached || o.GetNamespace() == notCached) {
@@ -85,18 +86,43 @@ func (c cluster) Initialize(plugin admission.Interface) {
 	if p, ok := plugin.(initializer.WantsExternalKubeClientSet); ok {
 		p.SetExternalKubeClientSet(c.client)
 	}
+	if p, ok := plugin.(initializer.WantsFeatures); ok { // first, because the features decide which informers are used
+		p.InspectFeatureGates(utilfeature.DefaultFeatureGate)
+	}
 	if p, ok := plugin.(initializer.WantsExternalKubeInformerFactory); ok {
 		p.SetExternalKubeInformerFactory(c.factory)
 	}
 	if p, ok := plugin.(initializer.WantsAuthorizer); ok {
-		p.SetAuthorizer(c.authorizer)
+		p.SetAuthorizer(authorizer.AuthorizerFunc(c.authorize))
 	}
 	if p, ok := plugin.(initializer.WantsRESTMapper); ok {
 		p.SetRESTMapper(c.kinds())
 	}
-	if p, ok := plugin.(initializer.WantsFeatures); ok {
-		p.InspectFeatureGates(utilfeature.DefaultFeatureGate)
+}
+
+// authorize decides for the originals. About the audience of a token, it sends a SubjectAccessReview, as the hook does.
+func (c cluster) authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	if a.GetVerb() != tokenVerb {
+		return c.authorizer.Authorize(ctx, a)
 	}
+	from := userInfo(a.GetUser())
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: from.Username, UID: from.UID, Groups: from.Groups,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: a.GetVerb(), Group: a.GetAPIGroup(), Version: a.GetAPIVersion(), Resource: a.GetResource(), Subresource: a.GetSubresource(),
+			Namespace: a.GetNamespace(), Name: a.GetName(),
+		},
+	}}
+	review, err := c.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	switch {
+	case err != nil:
+		return authorizer.DecisionNoOpinion, "", err
+	case review.Status.Allowed:
+		return authorizer.DecisionAllow, review.Status.Reason, nil
+	case review.Status.EvaluationError != "":
+		err = errors.New(review.Status.EvaluationError)
+	}
+	return authorizer.DecisionNoOpinion, review.Status.Reason, err
 }
 
 func (c cluster) namespaces(t *testing.T) *reads.Reader[*corev1.Namespace] {

@@ -3,6 +3,7 @@
 package gallery
 
 import (
+	"context"
 	"io"
 	"os"
 	"path/filepath"
@@ -53,6 +54,8 @@ type controller struct {
 	generateForServers func(g *generator) *request
 	timed              bool                // decides by the time, too: in process, both sides run in a synctest bubble
 	plain              func(result) result // optional: removes what is random in a result of the original
+	// send replaces server.send if it is not nil. Its error is errNotSendable for a request that it cannot send.
+	send func(s *server, ctx context.Context, r *request, suffix string) (map[string]any, error)
 }
 
 // A brokenLaw is a law of the harness that the hook breaks because the original does.
@@ -68,7 +71,7 @@ func mergesTolerations() brokenLaw {
 }
 
 func controllers() []*controller {
-	return slices.Concat(podControllers(), storageControllers(), networkControllers(), classControllers(), namespaceControllers(), ownerControllers(), eventControllers(), imageControllers(), securityControllers(), limitControllers(), accountControllers())
+	return slices.Concat(podControllers(), storageControllers(), networkControllers(), classControllers(), namespaceControllers(), ownerControllers(), eventControllers(), imageControllers(), securityControllers(), limitControllers(), accountControllers(), nodeControllers())
 }
 
 // podControllers returns the controllers whose decision depends on the Pod, its Namespace and a configuration.

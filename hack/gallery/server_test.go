@@ -130,8 +130,17 @@ func create(t *testing.T, s *server, object client.Object) {
 	case *networkingv1.IngressClass:
 		class.Spec.Controller = "example.com/controller"
 	}
+	complete := object.DeepCopyObject().(client.Object)
 	if err := s.Client.Create(t.Context(), object); err != nil {
 		t.Fatal(err)
+	}
+	switch complete.(type) {
+	case *corev1.Pod, *corev1.PersistentVolumeClaim: // a CREATE ignores the status
+		complete.SetResourceVersion(object.GetResourceVersion())
+		complete.SetUID(object.GetUID())
+		if err := s.Client.Status().Update(t.Context(), complete); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -141,7 +150,7 @@ func compareServers(t *testing.T, c *controller, with, plain *server) {
 			object := object.DeepCopyObject().(client.Object)
 			create(t, s, object)
 			t.Cleanup(func() {
-				if err := s.Client.Delete(context.WithoutCancel(t.Context()), object); err != nil {
+				if err := s.Client.Delete(context.WithoutCancel(t.Context()), object, client.GracePeriodSeconds(0)); err != nil {
 					t.Error(err)
 				}
 			})

@@ -224,6 +224,7 @@ func (r *request) review(t *testing.T) []byte {
 	}
 	req := webhooktest.Request(t, admissionv1.Operation(r.operation), r.kind, resource, document(r.object), document(r.old))
 	req.Name, req.Namespace, req.DryRun = r.name, r.namespace, &r.dryRun
+	req.Resource = metav1.GroupVersionResource(r.resource) // of a subresource, it can have another group than the kind
 	req.UserInfo = userInfo(r.from())
 	review := admissionv1.AdmissionReview{Request: req}
 	review.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind("AdmissionReview"))

@@ -72,8 +72,13 @@ func TestReadersAskTheAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	nodes, err := s.Nodes()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for resource, get := range map[string]func(ctx context.Context, name string) (metav1.Object, error){
 		"pods":           func(ctx context.Context, name string) (metav1.Object, error) { return pods.Get(ctx, "team-a", name) },
+		"nodes":          func(ctx context.Context, name string) (metav1.Object, error) { return nodes.Get(ctx, "", name) },
 		"namespaces":     func(ctx context.Context, name string) (metav1.Object, error) { return namespaces.Get(ctx, "", name) },
 		"runtimeclasses": func(ctx context.Context, name string) (metav1.Object, error) { return classes.Get(ctx, "", name) },
 	} {
@@ -93,16 +98,20 @@ func TestPermissions(t *testing.T) {
 		verbs []string
 		use   func(*Sources)
 	}{
-		"namespaces":           {cached, func(s *Sources) { _, _ = s.Namespaces() }},
-		"runtimeclasses":       {cached, func(s *Sources) { _, _ = s.RuntimeClasses() }},
-		"storageclasses":       {cached, func(s *Sources) { s.StorageClasses() }},
-		"ingressclasses":       {cached, func(s *Sources) { s.IngressClasses() }},
-		"priorityclasses":      {cached, func(s *Sources) { s.PriorityClasses() }},
-		"pods":                 {[]string{"get"}, func(s *Sources) { _, _ = s.Pods() }},
-		"subjectaccessreviews": {[]string{"create"}, func(s *Sources) { _, _ = s.Users() }},
-		"ingresses":            {cached, func(s *Sources) { _, _ = s.Ingresses(nil) }},
-		"limitranges":          {cached, func(s *Sources) { _, _ = s.LimitRanges() }},
-		"serviceaccounts":      {cached, func(s *Sources) { _, _ = s.ServiceAccounts() }},
+		"namespaces":             {cached, func(s *Sources) { _, _ = s.Namespaces() }},
+		"runtimeclasses":         {cached, func(s *Sources) { _, _ = s.RuntimeClasses() }},
+		"storageclasses":         {cached, func(s *Sources) { s.StorageClasses() }},
+		"ingressclasses":         {cached, func(s *Sources) { s.IngressClasses() }},
+		"priorityclasses":        {cached, func(s *Sources) { s.PriorityClasses() }},
+		"pods":                   {[]string{"get"}, func(s *Sources) { _, _ = s.Pods() }},
+		"subjectaccessreviews":   {[]string{"create"}, func(s *Sources) { _, _ = s.Users() }},
+		"ingresses":              {cached, func(s *Sources) { _, _ = s.Ingresses(nil) }},
+		"limitranges":            {cached, func(s *Sources) { _, _ = s.LimitRanges() }},
+		"serviceaccounts":        {cached, func(s *Sources) { _, _ = s.ServiceAccounts() }},
+		"nodes":                  {cached, func(s *Sources) { _, _ = s.Nodes() }},
+		"persistentvolumeclaims": {cached, func(s *Sources) { s.PersistentVolumeClaims() }},
+		"persistentvolumes":      {cached, func(s *Sources) { s.PersistentVolumes() }},
+		"csidrivers":             {cached, func(s *Sources) { s.CSIDrivers() }},
 	} {
 		deps, s := start(t)
 		source.use(s)
