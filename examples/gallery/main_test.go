@@ -38,6 +38,7 @@ func required(t *testing.T) map[string]string {
 	return map[string]string{
 		"EventRateLimit":     "apiVersion: eventratelimit.admission.k8s.io/v1alpha1\nkind: Configuration\nlimits: [{type: Server, qps: 1, burst: 1}]\n",
 		"ImagePolicyWebhook": "imagePolicy: {kubeConfigFile: " + kubeconfig + "}",
+		"PodPreset":          "[]",
 	}
 }
 
@@ -100,6 +101,9 @@ func TestBadFlags(t *testing.T) {
 		{[]string{"--enable=PodNodeSelector", "--config=PodNodeSelector=" + bad}, `unknown field "unknown"`},
 		{[]string{"--enable=EventRateLimit", "--config=EventRateLimit=" + bad}, `unknown field "unknown"`},
 		{[]string{"--enable=ImagePolicyWebhook", "--config=ImagePolicyWebhook=" + bad}, `unknown field "unknown"`},
+		{[]string{"--enable=NodeRestriction", "--config=NodeRestriction=a"}, "NodeRestriction: this admission controller has no configuration"},
+		{[]string{"--enable=PodPreset"}, "PodPreset: this admission controller needs a configuration: add --config=NAME=FILE"},
+		{[]string{"--enable=PodPreset", "--config=PodPreset=" + bad}, bad + ": "},
 		{[]string{"--enable=PodTolerationRestriction", "--config=PodTolerationRestriction=" + bad}, `unknown field "unknown"`},
 		{[]string{"--enable=PodSecurity", "--config=PodSecurity=" + bad}, bad + ": "},
 		{[]string{"--enable=UniqueIngressHosts", "--config=UniqueIngressHosts=a"}, "UniqueIngressHosts: this admission controller has no configuration"},

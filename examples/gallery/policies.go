@@ -28,6 +28,7 @@ import (
 	"github.com/admitkit/admitkit/examples/gallery/ownerreferencespermissionenforcement"
 	"github.com/admitkit/admitkit/examples/gallery/persistentvolumeclaimresize"
 	"github.com/admitkit/admitkit/examples/gallery/podnodeselector"
+	"github.com/admitkit/admitkit/examples/gallery/podpreset"
 	"github.com/admitkit/admitkit/examples/gallery/podsecurity"
 	"github.com/admitkit/admitkit/examples/gallery/podtolerationrestriction"
 	"github.com/admitkit/admitkit/examples/gallery/priority"
@@ -82,6 +83,7 @@ var policies = map[string]policy{
 	}),
 	"NodeRestriction":          nodeRestriction,
 	"PodNodeSelector":          podNodeSelector,
+	"PodPreset":                podPreset,
 	"PodSecurity":              podSecurity,
 	"PodTolerationRestriction": podTolerationRestriction,
 	"Priority":                 unconfigured(func(s *sources.Sources) []*webhook.Hook { return priority.Hooks(s.PriorityClasses()) }),
@@ -197,6 +199,17 @@ func podSecurity(s *sources.Sources, file string) ([]*webhook.Hook, error) {
 		return nil, err
 	}
 	return podsecurity.Hooks(namespaces, s.PodsOfNamespaces(), config)
+}
+
+func podPreset(_ *sources.Sources, file string) ([]*webhook.Hook, error) {
+	if file == "" {
+		return nil, errNeedsConfiguration
+	}
+	presets, err := podpreset.Load(file)
+	if err != nil {
+		return nil, err
+	}
+	return []*webhook.Hook{podpreset.Hook(presets)}, nil
 }
 
 func podTolerationRestriction(s *sources.Sources, file string) ([]*webhook.Hook, error) {
