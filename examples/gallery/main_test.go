@@ -39,6 +39,7 @@ func required(t *testing.T) map[string]string {
 		"EventRateLimit":     "apiVersion: eventratelimit.admission.k8s.io/v1alpha1\nkind: Configuration\nlimits: [{type: Server, qps: 1, burst: 1}]\n",
 		"ImagePolicyWebhook": "imagePolicy: {kubeConfigFile: " + kubeconfig + "}",
 		"PodPreset":          "[]",
+		"SidecarInjection":   "image: a",
 	}
 }
 
@@ -104,6 +105,7 @@ func TestBadFlags(t *testing.T) {
 		{[]string{"--enable=NodeRestriction", "--config=NodeRestriction=a"}, "NodeRestriction: this admission controller has no configuration"},
 		{[]string{"--enable=PodPreset"}, "PodPreset: this admission controller needs a configuration: add --config=NAME=FILE"},
 		{[]string{"--enable=PodPreset", "--config=PodPreset=" + bad}, bad + ": "},
+		{[]string{"--enable=SidecarInjection", "--config=SidecarInjection=" + bad}, `unknown field "unknown"`},
 		{[]string{"--enable=PodTolerationRestriction", "--config=PodTolerationRestriction=" + bad}, `unknown field "unknown"`},
 		{[]string{"--enable=PodSecurity", "--config=PodSecurity=" + bad}, bad + ": "},
 		{[]string{"--enable=UniqueIngressHosts", "--config=UniqueIngressHosts=a"}, "UniqueIngressHosts: this admission controller has no configuration"},

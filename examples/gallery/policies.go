@@ -34,6 +34,7 @@ import (
 	"github.com/admitkit/admitkit/examples/gallery/priority"
 	"github.com/admitkit/admitkit/examples/gallery/runtimeclass"
 	"github.com/admitkit/admitkit/examples/gallery/serviceaccount"
+	"github.com/admitkit/admitkit/examples/gallery/sidecarinjection"
 	"github.com/admitkit/admitkit/examples/gallery/sources"
 	"github.com/admitkit/admitkit/examples/gallery/storageobjectinuseprotection"
 	"github.com/admitkit/admitkit/examples/gallery/uniqueingresshosts"
@@ -89,6 +90,7 @@ var policies = map[string]policy{
 	"Priority":                 unconfigured(func(s *sources.Sources) []*webhook.Hook { return priority.Hooks(s.PriorityClasses()) }),
 	"RuntimeClass":             reading((*sources.Sources).RuntimeClasses, runtimeclass.Hooks),
 	"ServiceAccount":           reading((*sources.Sources).ServiceAccounts, serviceaccount.Hooks),
+	"SidecarInjection":         sidecarInjection,
 	"StorageObjectInUseProtection": unconfigured(func(*sources.Sources) []*webhook.Hook {
 		return []*webhook.Hook{storageobjectinuseprotection.Hook()}
 	}),
@@ -210,6 +212,17 @@ func podPreset(_ *sources.Sources, file string) ([]*webhook.Hook, error) {
 		return nil, err
 	}
 	return []*webhook.Hook{podpreset.Hook(presets)}, nil
+}
+
+func sidecarInjection(_ *sources.Sources, file string) ([]*webhook.Hook, error) {
+	if file == "" {
+		return nil, errNeedsConfiguration
+	}
+	config, err := sidecarinjection.Load(file)
+	if err != nil {
+		return nil, err
+	}
+	return sidecarinjection.Hooks(config), nil
 }
 
 func podTolerationRestriction(s *sources.Sources, file string) ([]*webhook.Hook, error) {
