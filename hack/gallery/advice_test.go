@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,9 +19,11 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	auditinternal "k8s.io/apiserver/pkg/apis/audit"
 	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/client-go/rest"
+	"k8s.io/kubernetes/plugin/pkg/admission/imagepolicy"
 )
 
 // An advice has what a decision tells besides its verdict: warnings for the user, and annotations of the audit event.
@@ -60,9 +63,13 @@ func (a *advice) annotate(key, value string) {
 }
 
 // withAdvice returns a context for an original, and a function that returns the advice that it has given.
-func withAdvice(ctx context.Context) (context.Context, func() advice) {
+func withAdvice(t *testing.T) (context.Context, func() advice) {
+	t.Helper()
 	log := &warningLog{}
-	ctx = audit.WithAuditContext(warning.WithWarningRecorder(ctx, log))
+	ctx := audit.WithAuditContext(warning.WithWarningRecorder(t.Context(), log))
+	if err := audit.AuditContextFrom(ctx).Init(audit.RequestAuditConfig{Level: auditinternal.LevelMetadata}, nil); err != nil {
+		t.Fatal(err)
+	}
 	return ctx, func() advice {
 		a := advice{warnings: log.take()}
 		for key, value := range audit.AuditContextFrom(ctx).GetEventAnnotations() {
@@ -144,6 +151,9 @@ func (l *auditLog) last() string {
 	return l.id
 }
 
+// annotating are the prefixes of the originals' audit annotations.
+var annotating = []string{"pod-security.kubernetes.io/", imagepolicy.AuditKeyPrefix}
+
 // annotate adds the audit annotations to the answers. It waits until the log has the event of each call.
 func (l *auditLog) annotate(t *testing.T, answers []answer) {
 	t.Helper()
@@ -155,7 +165,7 @@ func (l *auditLog) annotate(t *testing.T, answers []answer) {
 				return false, err
 			}
 			for key, value := range events[a.auditID].Annotations {
-				if strings.HasPrefix(key, "pod-security.kubernetes.io/") || strings.Contains(key, ".example.com/") {
+				if slices.ContainsFunc(annotating, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) || strings.Contains(key, ".example.com/") {
 					a.advice.annotate(key, value)
 				}
 			}

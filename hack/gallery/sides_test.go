@@ -126,19 +126,20 @@ type variant struct {
 func (v *variant) original(t *testing.T, r *request, mutating bool) (result, bool) {
 	t.Helper()
 	attributes := r.attributes(t)
-	mutation, mutates := v.plugin.(admission.MutationInterface)
-	validation, validates := v.plugin.(admission.ValidationInterface)
+	_, mutates := v.plugin.(admission.MutationInterface)
+	_, validates := v.plugin.(admission.ValidationInterface)
 	if mutating && !mutates || !mutating && !validates {
 		return result{}, false
 	}
 	var err error
-	ctx, given := withAdvice(t.Context())
+	ctx, given := withAdvice(t)
+	audited := admission.WithAudit(v.plugin) // writes the annotations of the attributes
 	switch {
 	case !v.plugin.Handles(r.operation):
 	case mutating:
-		err = mutation.Admit(ctx, attributes, nil)
+		err = audited.(admission.MutationInterface).Admit(ctx, attributes, nil)
 	default:
-		err = validation.Validate(ctx, attributes, nil)
+		err = audited.(admission.ValidationInterface).Validate(ctx, attributes, nil)
 	}
 	got := result{verdict: allowed}
 	if err != nil {
