@@ -210,7 +210,6 @@ func generate(importPath, namespace string, found []candidate) string {
 const withoutDeps = `package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
@@ -228,7 +227,6 @@ func find(_ context.Context, _ string, f *hookList) error {
 const withDeps = `package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
