@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -116,20 +115,17 @@ func offer(t *testing.T, pods [][]hookCall) (podTimes []time.Duration, callTimes
 	total := int(loadTime.Seconds() * float64(*loadRate))
 	var (
 		lock  sync.Mutex
-		next  atomic.Int64
 		group sync.WaitGroup
 	)
 	callTimes = map[string][]time.Duration{}
-	start := time.Now()
+	due := schedule(total)
 	for range loadWorkers {
 		group.Go(func() {
 			var own []time.Duration
 			ownCalls, ownWrong := map[string][]time.Duration{}, int64(0)
-			for n := int(next.Add(1)) - 1; n < total; n = int(next.Add(1)) - 1 {
-				due := start.Add(time.Duration(n) * time.Second / time.Duration(*loadRate))
-				time.Sleep(time.Until(due))
-				ownWrong += send(t.Context(), pods[n%len(pods)], ownCalls)
-				own = append(own, time.Since(due))
+			for next := range due {
+				ownWrong += send(t.Context(), pods[next.number%len(pods)], ownCalls)
+				own = append(own, time.Since(next.at))
 			}
 			lock.Lock()
 			defer lock.Unlock()
@@ -141,6 +137,33 @@ func offer(t *testing.T, pods [][]hookCall) (podTimes []time.Duration, callTimes
 	}
 	group.Wait()
 	return podTimes, callTimes, wrong
+}
+
+// A turn is the number of a Pod and the time when it is due.
+type turn struct {
+	number int
+	at     time.Time
+}
+
+// schedule returns a channel that gets each turn when it is due, even if nobody has received the ones before.
+func schedule(total int) <-chan turn {
+	due := make(chan turn, total)
+	go func() {
+		defer close(due)
+		start, ticker := time.Now(), time.NewTicker(time.Millisecond)
+		defer ticker.Stop()
+		for number := 0; number < total; {
+			now := <-ticker.C
+			for ; number < total; number++ {
+				at := start.Add(time.Duration(number) * time.Second / time.Duration(*loadRate))
+				if at.After(now) {
+					break
+				}
+				due <- turn{number, at}
+			}
+		}
+	}()
+	return due
 }
 
 // send makes the calls for one Pod, and returns the number of wrong answers.

@@ -7,7 +7,7 @@
 // The original was k8s.io/kubernetes/plugin/pkg/admission/exec. The hook differs from it in one point: if the Pod cannot
 // be read, the hook fails and the failurePolicy decides. The original denies with 403. Both deny if there is no such Pod.
 //
-// The hook also sees Pods in kube-system, as the original did. While the webhook is down, nobody can use exec or attach,
+// The hook also sees Pods in kube-system, as the original did. While the webhook is down, no user can exec or attach,
 // but everything else in the cluster works.
 package denyescalatingexec
 

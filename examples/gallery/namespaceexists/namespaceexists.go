@@ -6,7 +6,7 @@
 // The original is k8s.io/kubernetes/plugin/pkg/admission/namespace/exists. The hook differs from it as follows:
 //
 //   - Mostly, the API server decides before it calls the hook: to compare the Namespace with the namespaceSelector, it
-//     looks the Namespace up. If there is none, it answers as the original does. So the hook itself denies only if
+//     looks the Namespace up. If it does not exist, it answers as the original does. So the hook itself denies only if
 //     the Namespace is deleted after that.
 //   - If the Namespace cannot be read, the hook fails and the failurePolicy decides. With the default, Fail, the API
 //     server answers with the code 500, as for the original. The message differs.

@@ -12,7 +12,7 @@
 //     the namespace controller has looked for what is left, and the object would stay.
 //   - It does not deny objects in a Namespace that does not exist. Package namespaceexists does.
 //   - It denies in the validating phase, the original in the mutating one. Nothing between them can change a deletion.
-//   - If the webhook is down, nobody can delete a protected Namespace. Other Namespaces are not affected, because the
+//   - If the webhook is down, no user can delete a protected Namespace. Other Namespaces are not affected, because the
 //     API server does not call the hook for them.
 package namespacelifecycle
 

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// referredTo names the resource of an object that the Pod refers to, or returns an empty string if there is none. It
+// referredTo names the resource of an object that the Pod refers to, or returns an empty string without one. It
 // returns an error if a volume has a type that is not known: it may refer to an object, too.
 func referredTo(pod *corev1.Pod) (resource string, err error) {
 	spec := &pod.Spec

@@ -42,7 +42,7 @@ func (in Cluster) volumeHas(pod *corev1.Pod, v corev1.Volume, audience string) (
 	return slices.ContainsFunc(driver.Spec.TokenRequests, func(r storagev1.TokenRequest) bool { return r.Audience == audience }), nil
 }
 
-// driverOf returns the name of the volume's CSI driver, or an empty string if there is none.
+// driverOf returns the name of the volume's CSI driver, or an empty string without one.
 func (in Cluster) driverOf(pod *corev1.Pod, v corev1.Volume) (string, error) {
 	switch {
 	case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
@@ -85,7 +85,7 @@ func inTree(v corev1.PersistentVolumeSource) corev1.VolumeSource {
 	return source
 }
 
-// successor returns the CSI driver that has replaced the in-tree plugin of a volume, or an empty string if there is none.
+// successor returns the CSI driver that has replaced the in-tree plugin of a volume, or an empty string without one.
 func successor(v corev1.VolumeSource) string {
 	switch {
 	case v.AWSElasticBlockStore != nil:

@@ -88,7 +88,7 @@ func (p *policy) validate(ctx context.Context, req *request) error {
 	return nil
 }
 
-// ownersBefore returns the owner references of the old object, or nil if there is none.
+// ownersBefore returns the owner references of the old object, or nil on CREATE.
 func ownersBefore(req *request) ([]metav1.OwnerReference, error) {
 	old, err := req.OldObject()
 	if err != nil || old == nil {

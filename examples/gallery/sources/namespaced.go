@@ -40,9 +40,9 @@ func ServiceAccounts(client kubernetes.Interface, factory informers.SharedInform
 const noLimitRangesFor = 30 * time.Second
 
 // LimitRanges returns a reader of all LimitRanges of a namespace, in the order of their names. Its Get ignores the name,
-// so pass "*". It returns reads.ErrNotFound if there are none. The function requests the informer of the factory, which
+// so pass "*". It returns reads.ErrNotFound if the list is empty. The function requests the informer of the factory, which
 // the caller starts. If the cache has no LimitRange of the namespace, the reader asks the API server, and remembers for 30
-// seconds that there is none.
+// seconds that the object does not exist.
 func LimitRanges(client kubernetes.Interface, factory informers.SharedInformerFactory, metrics prometheus.Registerer) (*reads.Reader[[]*corev1.LimitRange], error) {
 	informer := factory.Core().V1().LimitRanges()
 	informer.Informer() // requests the cache
@@ -71,7 +71,7 @@ func LimitRanges(client kubernetes.Interface, factory informers.SharedInformerFa
 	})
 }
 
-// byName sorts the LimitRanges, or returns the error "not found" if there are none.
+// byName sorts the LimitRanges, or returns the error "not found" for an empty list.
 func byName(found []*corev1.LimitRange) ([]*corev1.LimitRange, error) {
 	if len(found) == 0 {
 		return nil, apierrors.NewNotFound(corev1.Resource("limitranges"), "*")

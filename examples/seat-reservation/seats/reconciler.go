@@ -55,7 +55,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 }
 
 // release removes the entries of Pods that need no seat. It returns the time until the next reservation expires, or zero
-// if there are none.
+// if none is left.
 func (r *Reconciler) release(ctx context.Context, taken entries) (next time.Duration, err error) {
 	for uid, e := range taken {
 		pod, err := r.find(ctx, uid, e)
@@ -76,7 +76,7 @@ func (r *Reconciler) release(ctx context.Context, taken entries) (next time.Dura
 	return next, nil
 }
 
-// find returns the Pod of an entry, or nil if there is none. The cache may lag behind, so find asks the API server before
+// find returns the Pod of an entry, or nil if it does not exist. The cache may lag behind, so find asks the API server before
 // it returns nil. A Pod with the same name and another UID is another Pod.
 func (r *Reconciler) find(ctx context.Context, uid types.UID, e entry) (*corev1.Pod, error) {
 	for _, reader := range []client.Reader{r.Cache, r.Ledger.Client} {

@@ -79,7 +79,7 @@ func accountOf(ctx context.Context, admin *rest.Config, namespace string, rules 
 	return config, nil
 }
 
-// ensureNamespace creates a namespace if there is none with this name.
+// ensureNamespace creates the namespace unless it exists.
 func ensureNamespace(ctx context.Context, clients kubernetes.Interface, name string) error {
 	_, err := clients.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
