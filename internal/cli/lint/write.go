@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/admitkit/admitkit/internal/cli/screen"
@@ -92,10 +93,21 @@ func paint(p screen.Painter, s lint.Severity) string {
 	return string(s)
 }
 
+// suppressedRules returns the sorted rules of the suppressed findings.
+func (r *Report) suppressedRules() (rules []string) {
+	for _, f := range r.Findings {
+		if f.Suppressed != "" {
+			rules = append(rules, f.Rule)
+		}
+	}
+	slices.Sort(rules)
+	return slices.Compact(rules)
+}
+
 func (r *Report) summary(p screen.Painter) string {
 	of := "in " + textutil.Count(r.Configurations, "configuration") + " with " + textutil.Count(r.Webhooks, "webhook")
 	if r.Suppressed > 0 {
-		of += fmt.Sprintf(" (%d suppressed)", r.Suppressed)
+		of += fmt.Sprintf(" (%d suppressed: %s)", r.Suppressed, strings.Join(r.suppressedRules(), ", "))
 	}
 	if r.Errors+r.Warnings+r.Advice == 0 {
 		return p.Green("no findings") + " " + of + "\n"

@@ -41,7 +41,7 @@ func notWhole(files []string) map[string]bool {
 	for _, file := range files {
 		if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
 			none[file] = true
-		} else if name := filepath.Base(file); name == "kustomization.yaml" || name == "kustomization.yml" {
+		} else if isKustomization(file) {
 			none[file] = true
 			for _, patch := range patchesOf(file) {
 				none[patch] = true
@@ -49,6 +49,12 @@ func notWhole(files []string) map[string]bool {
 		}
 	}
 	return none
+}
+
+// isKustomization reports whether a file is a kustomization, by its name.
+func isKustomization(file string) bool {
+	name := filepath.Base(file)
+	return name == "kustomization.yaml" || name == "kustomization.yml"
 }
 
 // ofHelm reports whether a file belongs to a Helm chart, by its name. Such files have an apiVersion but are not objects.

@@ -24,8 +24,8 @@ const MaxFile = 64 << 20
 // Read reads the objects in files, in all .yaml, .yml and .json files of folders in the order of their names, and in
 // standard input for "-". It returns when ctx ends, even if a pipe has no data.
 //
-// In a folder, Read skips files without objects and kustomize patches, and reports them to note. A file that looks like
-// an object with a mistake is an error. Read never skips a file that is itself in paths.
+// In a folder, Read skips kustomizations. It also skips files without objects and kustomize patches, and reports these to
+// note. A file that looks like an object with a mistake is an error. Read never skips a file that is itself in paths.
 func Read(ctx context.Context, paths []string, stdin io.Reader, note func(format string, args ...any)) ([]*Object, error) {
 	r, err := Await(ctx, func() (*pathReader, error) {
 		r := &pathReader{stdin: stdin}
@@ -96,6 +96,9 @@ func (r *pathReader) path(path string) error {
 	}
 	none := notWhole(files)
 	for _, file := range files {
+		if isKustomization(file) {
+			continue // a line about it would only repeat what its name says
+		}
 		if none[file] {
 			r.left = append(r.left, file)
 		} else if err := r.file(file, true); err != nil {
