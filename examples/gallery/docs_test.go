@@ -21,7 +21,7 @@ func TestPageShowsTheHooks(t *testing.T) {
 		}
 		_, code, _ := strings.Cut(string(source), "\npackage "+name+"\n")
 		if code == "" || !strings.Contains(string(page), "```go\npackage "+name+"\n"+code+"```") {
-			t.Errorf("docs/gallery.md does not show %s as it is: copy the file, from the package clause on", name)
+			t.Errorf("docs/gallery.md does not show %s as it is: copy the file from the package clause to the end", name)
 		}
 	}
 }

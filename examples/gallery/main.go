@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Gallery runs admission controllers of Kubernetes as webhooks. The flag --enable selects them.
+// Gallery runs reimplementations of Kubernetes' admission controllers, and other policies, as webhooks. The flag
+// --enable selects them.
 package main
 
 import (
@@ -19,7 +20,7 @@ func newProgram() program.Program {
 		Name: "gallery",
 		Flags: func(flags *flag.FlagSet) {
 			flags.Func("enable", "comma-separated `names` of the admission controllers to run: "+names(), s.enable)
-			flags.Func("config", "configuration file of an admission controller, as `NAME=FILE`; repeat it for several", s.configure)
+			flags.Func("config", "configuration file of an admission controller, as `NAME=FILE`; repeat the flag for several controllers", s.configure)
 		},
 		Hooks: func(_ context.Context, deps *program.Deps) ([]*webhook.Hook, error) { return s.hooks(deps) },
 	}

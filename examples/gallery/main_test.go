@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// run runs the program with arguments for which it starts no server. It returns the standard output and the error's
-// message.
+// run runs the program with arguments that make it exit without starting a server. It returns the standard output and
+// the error message.
 func run(t *testing.T, args ...string) (output, message string) {
 	t.Helper()
 	t.Setenv("KUBECONFIG", "")
@@ -31,7 +31,7 @@ func write(t *testing.T, content string) string {
 	return file
 }
 
-// required returns the configuration files of the admission controllers that need one, by their names.
+// required maps each admission controller that needs a configuration file to the content of one.
 func required(t *testing.T) map[string]string {
 	t.Helper()
 	kubeconfig := write(t, "{apiVersion: v1, kind: Config, clusters: [{name: a, cluster: {server: 'https://a'}}], contexts: [{name: a, context: {cluster: a}}], current-context: a}")
@@ -60,7 +60,7 @@ func TestEveryControllerHasHooks(t *testing.T) {
 	}
 }
 
-func TestPermissionsAreThoseOfTheEnabled(t *testing.T) {
+func TestPermissionsCoverOnlyEnabledControllers(t *testing.T) {
 	output, message := run(t, "--print-rbac", "--enable=AlwaysPullImages,PodNodeSelector,PodTolerationRestriction,RuntimeClass")
 	if message != "" {
 		t.Fatal(message)
@@ -90,10 +90,10 @@ func TestBadFlags(t *testing.T) {
 		want string
 	}{
 		{nil, "nothing to run: set --enable to names such as AlwaysPullImages,PodNodeSelector"},
-		{[]string{"--enable=AlwaysPullImage"}, `"AlwaysPullImage" is not in the gallery, which has AlwaysPullImages, `},
+		{[]string{"--enable=AlwaysPullImage"}, `"AlwaysPullImage" is not in the gallery: choose from AlwaysPullImages, `},
 		{[]string{"--enable=Priority,Priority"}, "Priority is named twice"},
 		{[]string{"--enable=Priority", "--config=Priority"}, `"Priority" does not have the form NAME=FILE`},
-		{[]string{"--enable=Priority", "--config=Priorities=a"}, `"Priorities" is not in the gallery, which has `},
+		{[]string{"--enable=Priority", "--config=Priorities=a"}, `"Priorities" is not in the gallery: choose from `},
 		{[]string{"--enable=PodNodeSelector", "--config=PodNodeSelector=a", "--config=PodNodeSelector=b"}, "PodNodeSelector has two configuration files"},
 		{[]string{"--enable=Priority", "--config=PodNodeSelector=a"}, "--config names PodNodeSelector, which is not enabled: add it to --enable"},
 		{[]string{"--enable=Priority", "--config=Priority=a"}, "Priority: this admission controller has no configuration: remove its --config"},

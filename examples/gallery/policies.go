@@ -103,8 +103,8 @@ var (
 	errNeedsConfiguration = errors.New("this admission controller needs a configuration: add --config=NAME=FILE")
 )
 
-// unconfigured returns a policy for hooks without configuration. The policy returns an error if it gets a configuration
-// file.
+// unconfigured returns a policy for hooks without configuration. The policy returns an error if it is given a
+// configuration file.
 func unconfigured(hooks func(*sources.Sources) []*webhook.Hook) policy {
 	return func(s *sources.Sources, file string) ([]*webhook.Hook, error) {
 		if file != "" {
@@ -114,7 +114,8 @@ func unconfigured(hooks func(*sources.Sources) []*webhook.Hook) policy {
 	}
 }
 
-// reading returns a policy for hooks without configuration. The hooks read from a source that can fail to start.
+// reading returns a policy for hooks without configuration. The hooks read from the source. The policy returns the
+// error of the source if that cannot be created.
 func reading[T any](source func(*sources.Sources) (T, error), hooks func(T) []*webhook.Hook) policy {
 	return func(s *sources.Sources, file string) ([]*webhook.Hook, error) {
 		if file != "" {
@@ -128,7 +129,7 @@ func reading[T any](source func(*sources.Sources) (T, error), hooks func(T) []*w
 	}
 }
 
-// one returns a function that returns the hook as a list.
+// one converts a function that returns a hook to a function that returns a list with this hook.
 func one[T any](hook func(T) *webhook.Hook) func(T) []*webhook.Hook {
 	return func(from T) []*webhook.Hook { return []*webhook.Hook{hook(from)} }
 }
@@ -271,7 +272,7 @@ func load[T any](file string, read func(string) (T, error)) (config T, err error
 // names returns the names of the admission controllers, separated by commas.
 func names() string { return strings.Join(slices.Sorted(maps.Keys(policies)), ", ") }
 
-// A selection has the values of the flags --enable and --config.
+// A selection contains the values of the flags --enable and --config.
 type selection struct {
 	enabled []string
 	files   map[string]string // configuration files by admission controller
@@ -282,7 +283,7 @@ func (s *selection) enable(list string) error {
 	for name := range strings.SplitSeq(list, ",") {
 		switch {
 		case policies[name] == nil:
-			return fmt.Errorf("%q is not in the gallery, which has %s", name, names())
+			return fmt.Errorf("%q is not in the gallery: choose from %s", name, names())
 		case slices.Contains(s.enabled, name):
 			return fmt.Errorf("%s is named twice", name)
 		}
@@ -298,7 +299,7 @@ func (s *selection) configure(value string) error {
 	case !ok || file == "":
 		return fmt.Errorf("%q does not have the form NAME=FILE", value)
 	case policies[name] == nil:
-		return fmt.Errorf("%q is not in the gallery, which has %s", name, names())
+		return fmt.Errorf("%q is not in the gallery: choose from %s", name, names())
 	case s.files[name] != "":
 		return fmt.Errorf("%s has two configuration files", name)
 	case s.files == nil:

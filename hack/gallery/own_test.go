@@ -24,8 +24,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// An ownPolicy is a policy of the gallery that has no original. Its run sends requests to an API server that calls the
-// hooks, and reports each answer.
+// An ownPolicy is a policy of the gallery that has no original. The function run sends requests to an API server that
+// calls the hooks, and reports each answer to steps.
 type ownPolicy struct {
 	*controller
 	// prepare creates objects before the API server calls the hooks.
@@ -70,10 +70,11 @@ func (c cluster) ingresses() cache.SharedIndexInformer {
 	return c.factory.Networking().V1().Ingresses().Informer()
 }
 
-// steps counts the answers of an API server.
+// steps counts the answers of an API server, and those that are as expected.
 type steps struct{ total, expected int }
 
-// check checks that the API server has allowed a request, or denied it with a message that has this text.
+// check checks that the API server has denied a request with a message that contains denial, or allowed it if denial is
+// empty.
 func (s *steps) check(t *testing.T, step string, err error, denial string) {
 	t.Helper()
 	s.total++
@@ -143,7 +144,7 @@ func runLoadBalancers(t *testing.T, s *server, _ cluster, steps *steps) {
 }
 
 func runHosts(t *testing.T, s *server, in cluster, steps *steps) {
-	const denial = "an Ingress of another namespace has the host a.example.com"
+	const denial = "an Ingress in another namespace has the host a.example.com"
 	ctx := t.Context()
 	added := func(namespace, name, host string) error {
 		ingress := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}}
@@ -165,7 +166,7 @@ func runHosts(t *testing.T, s *server, in cluster, steps *steps) {
 	steps.check(t, "the host again in the namespace", added("hosts-a", "second", "a.example.com"), "")
 	steps.check(t, "the host in another namespace", added("hosts-b", "third", "a.example.com"), denial)
 	steps.check(t, "another host", added("hosts-b", "third", "b.example.com"), "")
-	steps.check(t, "change to a host of others", changed("third", "a.example.com"), denial)
+	steps.check(t, "change to a host of another namespace", changed("third", "a.example.com"), denial)
 	steps.check(t, "change to a new host", changed("third", "c.example.com"), "")
 	for _, name := range []string{"first", "second"} {
 		steps.check(t, "delete", s.typed.NetworkingV1().Ingresses("hosts-a").Delete(ctx, name, metav1.DeleteOptions{}), "")
@@ -182,7 +183,7 @@ func waitFor(t *testing.T, condition func() bool) {
 	}
 }
 
-// runDefaults creates a workload of each kind. Those whose templates the hook leaves alone must not have the label.
+// runDefaults creates a workload of each kind. The templates that the hook does not change must not have the label.
 func runDefaults(t *testing.T, s *server, _ cluster, steps *steps) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: "defaults"}}
 	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "shop:v1"}}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package alwayspullimages has the hooks of Kubernetes' admission controller AlwaysPullImages: every image of a Pod is
-// pulled again before a container starts. So a user needs credentials for an image even if the node already has the
-// image.
+// Package alwayspullimages reimplements Kubernetes' admission controller AlwaysPullImages as hooks: every image of a
+// Pod is pulled again before a container starts. So a user needs credentials for an image even if the node already has
+// the image.
 //
 // The original is k8s.io/kubernetes/plugin/pkg/admission/alwayspullimages. The hooks differ from it as follows:
 //
@@ -11,7 +11,8 @@
 //   - Pods in kube-system, and in the namespace of the webhook, are not changed. Otherwise a cluster could not repair
 //     itself while the webhook is down. The original needs no exception, because it runs inside the API server.
 //   - The API server may call the mutating hook again for a Pod, for example after another webhook has added a
-//     container. The API server calls the original twice only if there are mutating webhooks.
+//     container. The API server calls the original a second time only if a mutating webhook or policy has changed the
+//     Pod.
 package alwayspullimages
 
 import (

@@ -17,7 +17,7 @@ import (
 
 const never, always = corev1.PullNever, corev1.PullAlways
 
-// everywhere returns a change that gives a Pod an image with this pull policy in each kind of container, and in a
+// everywhere returns a change that gives a Pod an image with this pull policy in each kind of container and in a
 // volume.
 func everywhere(policy corev1.PullPolicy) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
@@ -51,8 +51,8 @@ func TestHooks(t *testing.T) {
 		want     corev1.PullPolicy // after the mutating hook
 		denial   string            // of the validating hook
 	}{
-		{"every place is set", gallerytest.Pod(everywhere(never)), nil, always, `pods "shop" is forbidden: ` + all},
-		{"nothing is left to do", gallerytest.Pod(everywhere(always)), nil, always, ""},
+		{"the policy of every image is set", gallerytest.Pod(everywhere(never)), nil, always, `pods "shop" is forbidden: ` + all},
+		{"every image already has the policy", gallerytest.Pod(everywhere(always)), nil, always, ""},
 		{"an update keeps the images", gallerytest.Pod(everywhere(never)), gallerytest.Pod(everywhere(always)), never, ""},
 		{"an update has a new image", gallerytest.Pod(everywhere(never), withImage("shop:v2")), gallerytest.Pod(everywhere(never)), always, `pods "shop" is forbidden: ` + all},
 		{"an image moves to another container", gallerytest.Pod(everywhere(never), withImage("init:v1")), gallerytest.Pod(everywhere(never)), never, ""},

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package defaultingressclass has the hook of Kubernetes' admission controller DefaultIngressClass: an Ingress without a
-// class gets the default one.
+// Package defaultingressclass reimplements Kubernetes' admission controller DefaultIngressClass as a hook: an Ingress
+// without a class gets the default one.
 //
 // The original is k8s.io/kubernetes/plugin/pkg/admission/network/defaultingressclass. The hook differs from it in one
-// point: the API server does not call it for Ingresses in kube-system and in the namespace of the webhook, so that a
+// point: the API server does not call it for Ingresses in kube-system or in the namespace of the webhook, so that a
 // cluster can repair itself while the webhook is down.
 package defaultingressclass
 

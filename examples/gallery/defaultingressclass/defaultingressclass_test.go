@@ -41,8 +41,8 @@ func TestHook(t *testing.T) {
 		{"one default", []runtime.Object{other, inner}, nil, nil, ptr.To("inner")},
 		{"the newest", []runtime.Object{inner, outer}, nil, nil, ptr.To("outer")},
 		{"the first by name", []runtime.Object{class("b", "true", 10), inner, class("a", "true", 10)}, nil, nil, ptr.To("a")},
-		{"a class", []runtime.Object{inner}, nil, ptr.To("mine"), ptr.To("mine")},
-		{"the annotation", []runtime.Object{inner}, map[string]string{ClassAnnotation: "mine"}, nil, nil},
+		{"the Ingress has a class", []runtime.Object{inner}, nil, ptr.To("mine"), ptr.To("mine")},
+		{"the Ingress has the annotation", []runtime.Object{inner}, map[string]string{ClassAnnotation: "mine"}, nil, nil},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {

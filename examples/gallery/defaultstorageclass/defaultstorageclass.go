@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package defaultstorageclass has the hook of Kubernetes' admission controller DefaultStorageClass: a
+// Package defaultstorageclass reimplements Kubernetes' admission controller DefaultStorageClass as a hook: a
 // PersistentVolumeClaim without a class gets the default one.
 //
 // The original is k8s.io/kubernetes/plugin/pkg/admission/storage/storageclass/setdefault. The hook differs from it in
-// one point: the API server does not call it for claims in kube-system and in the namespace of the webhook, so that a
+// one point: the API server does not call it for claims in kube-system or in the namespace of the webhook, so that a
 // cluster can repair itself while the webhook is down.
 package defaultstorageclass
 

@@ -43,9 +43,9 @@ func TestHook(t *testing.T) {
 		{"one default", []runtime.Object{other, slow}, nil, nil, ptr.To("slow")},
 		{"the newest", []runtime.Object{slow, fast}, nil, nil, ptr.To("fast")},
 		{"the first by name", []runtime.Object{class("b", Annotation, 10), slow, class("a", Annotation, 10)}, nil, nil, ptr.To("a")},
-		{"a class", []runtime.Object{slow}, nil, ptr.To("mine"), ptr.To("mine")},
+		{"the claim has a class", []runtime.Object{slow}, nil, ptr.To("mine"), ptr.To("mine")},
 		{"no class by choice", []runtime.Object{slow}, nil, ptr.To(""), ptr.To("")},
-		{"the annotation", []runtime.Object{slow}, annotated, nil, nil},
+		{"the claim has the annotation", []runtime.Object{slow}, annotated, nil, nil},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {

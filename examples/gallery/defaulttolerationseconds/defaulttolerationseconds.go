@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package defaulttolerationseconds has the hook of Kubernetes' admission controller DefaultTolerationSeconds: if a node
-// is not ready or not reachable, its Pods stay there for some time and are then evicted. A Pod with its own toleration
-// for such a taint keeps that toleration.
+// Package defaulttolerationseconds reimplements Kubernetes' admission controller DefaultTolerationSeconds as a hook: if
+// a node is not ready or not reachable, its Pods stay there for some time and are then evicted. A Pod with its own
+// toleration for such a taint keeps that toleration.
 //
 // The original is k8s.io/kubernetes/plugin/pkg/admission/defaulttolerationseconds. The hook differs from it as follows:
 //

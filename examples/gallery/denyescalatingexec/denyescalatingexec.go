@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package denyescalatingexec has the hook of the admission controller DenyEscalatingExec, which Kubernetes had until
-// v1.20: kubectl exec and kubectl attach are denied for Pods that are privileged or that share a namespace of their
+// Package denyescalatingexec reimplements DenyEscalatingExec, an admission controller that Kubernetes had until v1.20,
+// as a hook: kubectl exec and kubectl attach are denied for Pods that are privileged or that share a namespace of their
 // node.
 //
 // The original was k8s.io/kubernetes/plugin/pkg/admission/exec. The hook differs from it in one point: if the Pod cannot
@@ -26,7 +26,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// Hook returns the hook that denies exec and attach. The object of such a request has only options, such as the
+// Hook returns the hook that denies exec and attach. The object of such a request contains only options, such as the
 // command, so the hook reads the Pod.
 func Hook(pods *reads.Reader[*corev1.Pod]) *webhook.Hook {
 	return webhook.Validating(admissionregistrationv1.ValidatingWebhook{
@@ -51,7 +51,7 @@ func Hook(pods *reads.Reader[*corev1.Pod]) *webhook.Hook {
 	})
 }
 
-// escalation returns why a command in a container of the Pod could affect the node, or an empty string.
+// escalation returns the reason why a command in a container of the Pod could affect the node, or an empty string.
 func escalation(spec *corev1.PodSpec) string {
 	switch {
 	case spec.HostNetwork:

@@ -107,6 +107,6 @@ func TestEveryNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s := configuration.Webhooks[0].NamespaceSelector; s == nil || len(s.MatchLabels)+len(s.MatchExpressions) > 0 {
-		t.Errorf("the hook must see kube-system as well: got %v", s)
+		t.Errorf("the selector must match every namespace, kube-system too: got %v", s)
 	}
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package denyserviceexternalips has the hook of Kubernetes' admission controller DenyServiceExternalIPs: a Service may
-// keep the external IPs that it has, but may not add others.
+// Package denyserviceexternalips reimplements Kubernetes' admission controller DenyServiceExternalIPs as a hook: a
+// Service may keep the external IPs that it has, but may not add others.
 //
 // The original is k8s.io/kubernetes/plugin/pkg/admission/network/denyserviceexternalips. The hook differs from it in
-// one point: the API server does not call it for Services in kube-system and in the namespace of the webhook, so that a
+// one point: the API server does not call it for Services in kube-system or in the namespace of the webhook, so that a
 // cluster can repair itself while the webhook is down.
 package denyserviceexternalips
 

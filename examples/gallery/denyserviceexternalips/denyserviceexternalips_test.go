@@ -23,8 +23,8 @@ func TestHook(t *testing.T) {
 		new, old *corev1.Service
 		denial   string
 	}{
-		{"a new Service without", service(), nil, ""},
-		{"a new Service with one", service("192.0.2.1"), nil, denial},
+		{"a new Service without external IPs", service(), nil, ""},
+		{"a new Service with an external IP", service("192.0.2.1"), nil, denial},
 		{"an update keeps one", service("192.0.2.1", "192.0.2.1"), service("192.0.2.2", "192.0.2.1"), ""},
 		{"an update removes all", service(), service("192.0.2.1"), ""},
 		{"an update adds one", service("192.0.2.1", "192.0.2.2"), service("192.0.2.1"), denial},

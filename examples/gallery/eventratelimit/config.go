@@ -11,14 +11,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A Config has the limits. It has the format of the original's configuration file.
+// A Config lists the limits, in the format of the original's configuration file.
 type Config struct {
 	metav1.TypeMeta `json:",inline"`
-	// Limits lists the limits. An Event must keep to all of them.
+	// Limits lists the limits. An Event must be within all of them.
 	Limits []Limit `json:"limits"`
 }
 
-// A Limit limits the Events that share a bucket. A bucket has Burst tokens at first, and each Event takes one.
+// A Limit limits the Events that share a bucket. A new bucket has Burst tokens, and each Event takes one.
 type Limit struct {
 	// Type selects which Events share a bucket.
 	Type LimitType `json:"type"`
@@ -39,9 +39,9 @@ type LimitType string
 // The types of limits.
 const (
 	Server          LimitType = "Server"          // all Events
-	Namespace       LimitType = "Namespace"       // those of a namespace
-	User            LimitType = "User"            // those that a user sends
-	SourceAndObject LimitType = "SourceAndObject" // those with the same source and the same involved object
+	Namespace       LimitType = "Namespace"       // the Events of one namespace
+	User            LimitType = "User"            // the Events that one user sends
+	SourceAndObject LimitType = "SourceAndObject" // the Events with the same source and the same involved object
 )
 
 const (

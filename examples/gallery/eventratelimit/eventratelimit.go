@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package eventratelimit has the hook of Kubernetes' admission controller EventRateLimit: it limits how often Events can
-// be created and updated, in the whole cluster, or for each namespace, user, or source and object.
+// Package eventratelimit reimplements Kubernetes' admission controller EventRateLimit as a hook: it limits how often
+// Events can be created and updated, in the whole cluster, or for each namespace, user, or source and object.
 //
 // The original is k8s.io/kubernetes/plugin/pkg/admission/eventratelimit. The hook differs from it as follows:
 //
-//   - The rates are those of one replica of the webhook, because replicas do not share buckets. The original limits each
-//     API server on its own. So divide the rates that you want by the number of replicas instead of API servers.
-//   - Events in kube-system, and in the namespace of the webhook, are not limited: the hook has the usual exceptions of a
-//     webhook. The original needs none, because it runs inside the API server.
+//   - The rates apply to each replica of the webhook, because replicas do not share buckets. With the original, they
+//     apply to each API server. So divide the rates that you want by the number of replicas, not of API servers.
+//   - Events in kube-system, and in the namespace of the webhook, are not limited. Otherwise a cluster could not repair
+//     itself while the webhook is down. The original needs no exception, because it runs inside the API server.
 //   - If the webhook does not answer, the API server stores the Event (failurePolicy Ignore). Otherwise the Events
 //     that explain why a webhook is down would be lost. The original cannot be down.
 //   - Unknown fields of the configuration file are errors. The original ignores them.
@@ -47,13 +47,13 @@ func Hook(config Config, clock clock.PassiveClock) *webhook.Hook {
 		Rules:         webhook.Rules(webhook.OnWrite("", "v1", "events")),
 		MatchPolicy:   ptr.To(admissionregistrationv1.Exact), // not events.k8s.io
 		FailurePolicy: ptr.To(admissionregistrationv1.Ignore),
-		SideEffects:   ptr.To(admissionregistrationv1.SideEffectClassNoneOnDryRun), // an Event takes a token of each limit
+		SideEffects:   ptr.To(admissionregistrationv1.SideEffectClassNoneOnDryRun), // an Event takes a token for each limit
 	}, func(_ context.Context, req *webhook.Request[corev1.Event]) error {
 		return req.SideEffect(func() error { return take(all, req) })
 	})
 }
 
-// take takes a token of each limit, even if another limit denies the Event.
+// take takes a token from the bucket of each limit, even if another limit denies the Event.
 func take(all []*limiter, req *webhook.Request[corev1.Event]) error {
 	var errs []error
 	for _, l := range all {
@@ -67,7 +67,7 @@ func take(all []*limiter, req *webhook.Request[corev1.Event]) error {
 	return nil
 }
 
-// A limiter has the buckets of a limit.
+// A limiter contains the buckets of one limit.
 type limiter struct {
 	limit   Limit
 	key     func(*webhook.Request[corev1.Event]) string
@@ -96,7 +96,7 @@ func (l *limiter) bucket(key string) flowcontrol.PassiveRateLimiter {
 	return bucket
 }
 
-// keys has, for each type of limit, the function that returns the key of an Event's bucket.
+// keys maps each type of limit to the function that returns the key of an Event's bucket.
 var keys = map[LimitType]func(*webhook.Request[corev1.Event]) string{
 	Server:    func(*webhook.Request[corev1.Event]) string { return "" },
 	Namespace: func(req *webhook.Request[corev1.Event]) string { return req.Namespace },

@@ -24,7 +24,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/webhooktest"
 )
 
-// event returns a request that ann sends to create an Event in the namespace team-a, after the changes.
+// event returns a request of the user ann to create an Event in the namespace team-a, with the changes applied.
 func event(t *testing.T, changes ...func(*admissionv1.AdmissionRequest, *corev1.Event)) *admissionv1.AdmissionRequest {
 	t.Helper()
 	e := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e", Namespace: "team-a"}}
@@ -74,7 +74,7 @@ func TestLimits(t *testing.T) {
 	rows := []struct {
 		reason string
 		limit  Limit
-		other  change // an Event with another bucket
+		other  change // gives the Event another bucket
 		key    string
 	}{
 		{"the server", Limit{Type: Server}, nil, ""},
@@ -116,14 +116,14 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestEachLimitCounts checks that an Event takes a token of each limit, even if one of them denies the Event.
+// TestEachLimitCounts checks that an Event takes a token for each limit, even if one of them denies the Event.
 func TestEachLimitCounts(t *testing.T) {
 	hook := Hook(Config{Limits: []Limit{{Type: Server, QPS: 1, Burst: 1}, {Type: User, QPS: 1, Burst: 2}, {Type: User, QPS: 1, Burst: 2}}},
 		testingclock.NewFakePassiveClock(time.Unix(0, 0)))
 	for i, want := range []string{
 		"",
 		"Too many requests: limit reached on type Server for key ",
-		"Too many requests: [limit reached on type Server for key , limit reached on type User for key ann]", // equal messages once
+		"Too many requests: [limit reached on type Server for key , limit reached on type User for key ann]", // equal messages appear once
 	} {
 		if got := denial(t, hook, event(t)); got != want {
 			t.Errorf("%d: got %q, want %q", i, got, want)
@@ -131,20 +131,20 @@ func TestEachLimitCounts(t *testing.T) {
 	}
 }
 
-// TestBucketsAreBounded checks that a forgotten bucket is full again.
+// TestBucketsAreBounded checks that the least recently used bucket is dropped, and that a new one is full.
 func TestBucketsAreBounded(t *testing.T) {
 	hook := Hook(Config{Limits: []Limit{{Type: Namespace, QPS: 1, Burst: 1, CacheSize: 2}}}, testingclock.NewFakePassiveClock(time.Unix(0, 0)))
 	for i, row := range []struct {
 		namespace string
 		denied    bool
-	}{{"a", false}, {"b", false}, {"a", true}, {"c", false}, {"a", true}, {"b", false}, {"c", false}} { // c forgets b, and b forgets c
+	}{{"a", false}, {"b", false}, {"a", true}, {"c", false}, {"a", true}, {"b", false}, {"c", false}} { // c replaces b, and b replaces c
 		if got := denial(t, hook, event(t, in(row.namespace))); (got != "") != row.denied {
 			t.Errorf("%d: %s: got %q", i, row.namespace, got)
 		}
 	}
 }
 
-// TestConcurrentEvents checks that a bucket never gives more tokens than it has.
+// TestConcurrentEvents checks that concurrent Events never take more tokens than a bucket has.
 func TestConcurrentEvents(t *testing.T) {
 	hook := Hook(Config{Limits: []Limit{{Type: Namespace, QPS: 1, Burst: 10}}}, testingclock.NewFakePassiveClock(time.Unix(0, 0)))
 	var all sync.WaitGroup

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package forbidden returns the errors with which the hooks of the gallery deny requests.
+// Package forbidden creates the errors with which the hooks of the gallery deny requests.
 package forbidden
 
 import (

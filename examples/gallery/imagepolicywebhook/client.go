@@ -13,10 +13,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// requestTimeout limits one request. It is that of the original. The call's own deadline is usually earlier.
+// requestTimeout limits one request, as in the original. The deadline of the call is usually earlier.
 const requestTimeout = 30 * time.Second
 
-// client returns a function that sends reviews to the service of a kubeconfig.
+// client returns a function that sends reviews to the service that the kubeconfig names.
 func client(kubeconfig string) (func(context.Context, v1alpha1.ImageReviewSpec) (v1alpha1.ImageReviewStatus, error), error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -30,7 +30,7 @@ func client(kubeconfig string) (func(context.Context, v1alpha1.ImageReviewSpec) 
 	config.ContentType = runtime.ContentTypeJSON
 	config.NegotiatedSerializer = serializer.NegotiatedSerializerWrapper(runtime.SerializerInfo{Serializer: codec})
 	config.Timeout = requestTimeout
-	config.QPS = -1 // the number of questions at a time is limited
+	config.QPS = -1 // no limit here: package external limits the number of concurrent questions
 	to, err := rest.UnversionedRESTClientFor(config)
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func client(kubeconfig string) (func(context.Context, v1alpha1.ImageReviewSpec) 
 	return func(ctx context.Context, spec v1alpha1.ImageReviewSpec) (v1alpha1.ImageReviewStatus, error) {
 		review := &v1alpha1.ImageReview{Spec: spec}
 		result := to.Post().Body(review).Do(ctx)
-		if err := result.Error(); err != nil { // which has the service's own words, if it answered with a Status
+		if err := result.Error(); err != nil { // it contains the service's message, if the service answered with a Status
 			return review.Status, err
 		}
 		err := result.Into(review)

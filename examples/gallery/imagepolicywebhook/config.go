@@ -11,18 +11,20 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A Config says how to reach the service, and how to treat its answers.
+// A Config sets how to reach the service, and how to treat its answers.
 type Config struct {
 	// KubeConfigFile is a kubeconfig whose cluster is the service. It is required.
 	KubeConfigFile string
-	// AllowFor is how long an answer that allows is kept, DenyFor how long any other answer is. Zero means not at all.
+	// AllowFor is how long an answer that allows is kept, and DenyFor how long any other answer is kept. Zero means not
+	// at all.
 	AllowFor, DenyFor time.Duration
-	// Backoff is the time before the second of up to five attempts. Later pauses are longer. Zero means no pause.
+	// Backoff is the pause between the first and the second of up to five attempts. Later pauses are longer. Zero means
+	// no pause.
 	Backoff time.Duration
 	// DefaultAllow admits a Pod if the service fails. Otherwise the Pod is denied.
 	DefaultAllow bool
-	// OpenAfter is that of external.Options: the number of failed questions after which the service is not asked for
-	// some time. The original has no such limit, and its configuration file no such field.
+	// OpenAfter is passed on to external.Options: after this many failed questions, the service is not asked for some
+	// time. The original has no such limit, and its configuration file has no such field.
 	OpenAfter int
 }
 
@@ -35,7 +37,7 @@ type Config struct {
 //	  retryBackoff: 500  # milliseconds; this is the default
 //	  defaultAllow: false
 //
-// A duration of -1 means none. The error names the file and the field.
+// Zero means the default, and -1 means none. The error names the file and the field.
 func Load(file string) (Config, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

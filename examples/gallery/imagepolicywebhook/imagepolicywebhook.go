@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imagepolicywebhook has the hook of Kubernetes' admission controller ImagePolicyWebhook: it asks a service
-// whether a Pod may run its images. Question and answer are an ImageReview of the group imagepolicy.k8s.io.
+// Package imagepolicywebhook reimplements Kubernetes' admission controller ImagePolicyWebhook as a hook: it asks a
+// service whether a Pod may run its images. Both the question and the answer are ImageReviews of the group
+// imagepolicy.k8s.io.
 //
 // The original is k8s.io/kubernetes/plugin/pkg/admission/imagepolicy. The hook differs from it as follows:
 //
@@ -9,14 +10,14 @@
 //     itself while the webhook is down. The original needs no exception, because it runs inside the API server.
 //   - A review fails if it takes longer than the API server waits for the webhook, less a margin. The original waits up to
 //     30 s for each of five attempts.
-//   - While the service does not work, the hook does not ask it for 10 s at a time. Pods are then treated as after any
-//     other failure, but at once. Equal questions share a request.
+//   - After ten different questions have failed in a row, the hook does not ask the service for 10 s. Pods are then
+//     treated as after any other failure, but without delay. Equal questions share a request.
 //   - The API server adds the name of the webhook to the keys of audit annotations, so they begin with
 //     imagepolicywebhook.example.com instead of imagepolicywebhook.image-policy.k8s.io.
 //   - If the service fails and defaultAllow is set, the original also annotates the Pod. The API server does not store
 //     this annotation, because it calls the original with a copy of the Pod.
-//   - Unknown fields of the configuration file are errors, and kubeConfigFile is required. Without it, the original asks
-//     whatever service the environment configures.
+//   - Unknown fields of the configuration file are errors, and kubeConfigFile is required. Without it, the original
+//     asks the service that its environment configures.
 //
 // Like the original, the hook does not review the images of volumes, and reviews each update of a Pod. So a Pod whose
 // image is no longer allowed cannot be changed.
@@ -43,8 +44,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// Hook returns the hook that asks the service. It reads the kubeconfig, but sends no request. The registerer, which may
-// be nil, gets the metrics of the questions.
+// Hook returns the hook that asks the service. It reads the kubeconfig, but sends no request. It registers the metrics
+// of the questions with metrics, which may be nil.
 func Hook(config Config, metrics prometheus.Registerer) (*webhook.Hook, error) {
 	send, err := client(config.KubeConfigFile)
 	if err != nil {
@@ -65,7 +66,7 @@ func Hook(config Config, metrics prometheus.Registerer) (*webhook.Hook, error) {
 		status, err := service.Ask(ctx, question(req))
 		switch {
 		case apierrors.IsForbidden(err):
-			return err // the service did not allow the question: as in the original, its answer is the denial
+			return err // the service rejected the question itself: as in the original, its answer is the denial
 		case err != nil:
 			return forbidden.Error(req.AdmissionRequest(), req.Object, err.Error())
 		}
@@ -73,7 +74,7 @@ func Hook(config Config, metrics prometheus.Registerer) (*webhook.Hook, error) {
 	}), nil
 }
 
-// question returns the images that the request can add, with the annotations that are for the service.
+// question returns the images that the request can add, with the annotations that are meant for the service.
 func question(req *webhook.Request[corev1.Pod]) v1alpha1.ImageReviewSpec {
 	spec := v1alpha1.ImageReviewSpec{Namespace: req.Namespace, Annotations: map[string]string{}}
 	add := func(image string) {
@@ -102,7 +103,7 @@ func question(req *webhook.Request[corev1.Pod]) v1alpha1.ImageReviewSpec {
 // decide returns the denial of the service, or nil.
 func decide(req *webhook.Request[corev1.Pod], status v1alpha1.ImageReviewStatus) error {
 	for key, value := range status.AuditAnnotations {
-		_ = req.Audit(key, value) // the original, too, goes on if the key is not valid
+		_ = req.Audit(key, value) // like the original, ignore an invalid key
 	}
 	switch {
 	case status.Allowed:
@@ -128,14 +129,15 @@ func (c Config) keepFor(status v1alpha1.ImageReviewStatus) time.Duration {
 	return c.DenyFor
 }
 
-// passes reports whether the error may be gone after a while.
+// passes reports whether the error may be temporary, so that another attempt may help.
 func passes(err error) bool {
 	_, delay := apierrors.SuggestsClientDelay(err)
 	return delay || utilnet.IsConnectionReset(err) || utilnet.IsHTTP2ConnectionLost(err) ||
 		apierrors.IsInternalError(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err)
 }
 
-// isOutage reports whether the service itself does not work. An answer such as 404 or 403 is about one question.
+// isOutage reports whether the error means that the service does not work. An answer such as 404 or 403 is about one
+// question only.
 func isOutage(err error) bool {
 	var status apierrors.APIStatus
 	return !errors.As(err, &status) || status.Status().Code >= http.StatusInternalServerError || apierrors.IsTooManyRequests(err)

@@ -85,7 +85,7 @@ func (s *service) hook(t *testing.T, config Config) *webhook.Hook {
 	return hook
 }
 
-// status answers with this status.
+// status returns a handler that answers with this status.
 func status(s v1alpha1.ImageReviewStatus) func(http.ResponseWriter, *http.Request, *v1alpha1.ImageReview) {
 	return func(w http.ResponseWriter, _ *http.Request, review *v1alpha1.ImageReview) {
 		review.Status = s
@@ -94,7 +94,7 @@ func status(s v1alpha1.ImageReviewStatus) func(http.ResponseWriter, *http.Reques
 	}
 }
 
-// code answers with this code and body.
+// code returns a handler that answers with this code and body.
 func code(code int, body string) func(http.ResponseWriter, *http.Request, *v1alpha1.ImageReview) {
 	return func(w http.ResponseWriter, _ *http.Request, _ *v1alpha1.ImageReview) {
 		w.Header().Set("Content-Type", "application/json")
@@ -186,14 +186,14 @@ func TestFailures(t *testing.T) {
 		reason  string
 		answer  func(http.ResponseWriter, *http.Request, *v1alpha1.ImageReview)
 		reviews int
-		want    string // begin of the message
+		want    string // the start of the message
 	}{
-		{"an internal error passes perhaps", code(http.StatusInternalServerError, ""), 5, `pods "shop" is forbidden: an error on the server`},
-		{"so does an overload", code(http.StatusTooManyRequests, ""), 5, `pods "shop" is forbidden: the server has received too many requests`},
-		{"a wrong path does not pass", code(http.StatusNotFound, ""), 1, `pods "shop" is forbidden: the server could not find the requested resource`},
+		{"an internal error may be temporary", code(http.StatusInternalServerError, ""), 5, `pods "shop" is forbidden: an error on the server`},
+		{"an overload may be temporary", code(http.StatusTooManyRequests, ""), 5, `pods "shop" is forbidden: the server has received too many requests`},
+		{"a wrong path is permanent", code(http.StatusNotFound, ""), 1, `pods "shop" is forbidden: the server could not find the requested resource`},
 		{"garbage", code(http.StatusOK, "<html>"), 1, `pods "shop" is forbidden: couldn't get version/kind; json parse error: `},
 		{"another kind", code(http.StatusOK, `{"apiVersion":"v1","kind":"Pod"}`), 1, `pods "shop" is forbidden: no kind "Pod" is registered`},
-		{"the service does not know the hook", code(http.StatusForbidden, status403), 1, `go away`},
+		{"the service does not accept the hook", code(http.StatusForbidden, status403), 1, `go away`},
 		{"the connection breaks", func(http.ResponseWriter, *http.Request, *v1alpha1.ImageReview) { panic(http.ErrAbortHandler) }, 1, `pods "shop" is forbidden: Post "https://127.0.0.1:`},
 	}
 	for _, row := range rows {
@@ -215,7 +215,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestTheServiceHangs checks that the hook decides before the API server gives up.
+// TestTheServiceHangs checks that the hook decides before the API server stops waiting.
 func TestTheServiceHangs(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(_ http.ResponseWriter, r *http.Request, _ *v1alpha1.ImageReview) { <-r.Context().Done() })
@@ -229,7 +229,7 @@ func TestTheServiceHangs(t *testing.T) {
 	}
 }
 
-// decisionWithin calls the hook with the timeout of the API server.
+// decisionWithin calls the hook with this timeout in the URL, as the API server does.
 func decisionWithin(t *testing.T, hook http.Handler, req *admissionv1.AdmissionRequest, timeout string) *admissionv1.AdmissionResponse {
 	t.Helper()
 	review := admissionv1.AdmissionReview{Request: req}
@@ -249,8 +249,8 @@ func decisionWithin(t *testing.T, hook http.Handler, req *admissionv1.AdmissionR
 	return answer.Response
 }
 
-// TestTheServiceIsNotAskedInVain checks that errors of the service open the circuit, and errors about one question do not.
-func TestTheServiceIsNotAskedInVain(t *testing.T) {
+// TestOutagesOpenTheCircuit checks that outages of the service open the circuit, and that errors about one question do not.
+func TestOutagesOpenTheCircuit(t *testing.T) {
 	for code401, want := range map[bool]int{false: 2 * 5, true: 4} {
 		answer := code(http.StatusInternalServerError, "")
 		if code401 {
@@ -291,7 +291,7 @@ func TestHookNeedsAService(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "admitkit_external_total"}))
 	if _, err := Hook(Config{KubeConfigFile: s.kubeconfig}, registry); err == nil {
-		t.Error("want an error for a counter that is something else")
+		t.Error("want an error if the name of the counter is already taken by a gauge")
 	}
 	bad := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(bad, []byte("{apiVersion: v1, kind: Config, clusters: [{name: a, cluster: {server: 'https://a b'}}], contexts: [{name: a, context: {cluster: a}}], current-context: a}"), 0o600); err != nil {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package limitpodhardantiaffinitytopology has the hook of Kubernetes' admission controller
-// LimitPodHardAntiAffinityTopology: a Pod may require other Pods to be absent from its node, but not from a larger part
-// of the cluster, such as a zone. Otherwise a user could block a whole zone.
+// Package limitpodhardantiaffinitytopology reimplements Kubernetes' admission controller
+// LimitPodHardAntiAffinityTopology as a hook: a Pod may require other Pods to be absent from its node, but not from a
+// larger part of the cluster, such as a zone. Otherwise a user could block a whole zone.
 //
 // The original is k8s.io/kubernetes/plugin/pkg/admission/antiaffinity. The hook differs from it as follows:
 //

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Annotation on a Pod describes the defaults that the last LimitRange has set.
+// Annotation on a Pod describes the defaults that were set last, by one LimitRange in one call.
 const Annotation = "kubernetes.io/limit-ranger"
 
 // setDefaults gives the containers of the Pod the defaults of the LimitRange, unless they have values of their own.
@@ -35,7 +35,7 @@ func setDefaults(r *corev1.LimitRange, pod *corev1.Pod) {
 	}
 }
 
-// overlay returns both lists together. The quantities of over take precedence.
+// overlay returns the union of both lists. The quantities of over take precedence.
 func overlay(under, over corev1.ResourceList) corev1.ResourceList {
 	both := corev1.ResourceList{}
 	maps.Copy(both, under)
@@ -43,7 +43,7 @@ func overlay(under, over corev1.ResourceList) corev1.ResourceList {
 	return both
 }
 
-// setContainer sets the defaults of one container, and describes each list that it has changed.
+// setContainer sets the defaults of one container, and returns a description of each list that it has changed.
 func setContainer(c *corev1.Container, kind string, defaults corev1.ResourceRequirements) (set []string) {
 	if names := addMissing(&c.Resources.Requests, defaults.Requests); len(names) > 0 {
 		set = append(set, strings.Join(names, ", ")+" request for "+kind+" "+c.Name)
@@ -54,7 +54,8 @@ func setContainer(c *corev1.Container, kind string, defaults corev1.ResourceRequ
 	return set
 }
 
-// addMissing adds each default for which the list has no quantity. It returns the names of the resources in order.
+// addMissing adds each default for which the list has no quantity. It returns the sorted names of the resources that it
+// added.
 func addMissing(list *corev1.ResourceList, defaults corev1.ResourceList) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(defaults)) {
 		if _, ok := (*list)[name]; ok {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package limitranger has the hooks of Kubernetes' admission controller LimitRanger: the LimitRanges of a namespace give
-// containers default requests and limits. They also set a minimum, a maximum and a ratio for what containers, Pods and
-// claims may use.
+// Package limitranger reimplements Kubernetes' admission controller LimitRanger as hooks: the LimitRanges of a
+// namespace give containers default requests and limits. They also set a minimum, a maximum and a ratio for what
+// containers, Pods and claims may use.
 //
 // The original is k8s.io/kubernetes/plugin/pkg/admission/limitranger. The hooks differ from it as follows:
 //
-//   - LimitRanges count in the order of their names, and so do the resources in each of them. The original takes both
-//     from maps, in an order that changes from call to call. The order decides which of two defaults a container gets,
-//     which LimitRange the annotation describes, and which LimitRange a denial is about.
+//   - LimitRanges are applied in the order of their names, and so are the resources in each of them. The original takes
+//     both from maps, in an order that changes from call to call. The order decides which of two defaults a container
+//     gets, which LimitRange the annotation describes, and which LimitRange a denial names.
 //   - If the LimitRanges cannot be read, the hook fails and the failurePolicy decides. The original denies the request.
-//   - If the cache has no LimitRange of a namespace, the hooks ask the API server, and remember for 30 seconds that there
-//     is none. The original also remembers for 30 seconds the LimitRanges that it found that way.
+//   - If the cache has no LimitRange of a namespace, the hooks ask the API server, and remember for 30 seconds that
+//     there is none. The original also remembers the LimitRanges that it found that way for 30 seconds.
 //   - Until the cache of LimitRanges has synced, the program is not ready, so the failurePolicy decides. The original waits
 //     up to ten seconds and then denies.
 //   - Objects in kube-system, and in the namespace of the webhook, are not limited. Otherwise a cluster could not repair
@@ -33,7 +33,7 @@ import (
 )
 
 // Hooks returns the hook that sets the defaults of containers, and the hook that checks Pods and claims after all
-// mutating webhooks. The Reader returns all LimitRanges of a namespace, whatever the name.
+// mutating webhooks. The Reader must return all LimitRanges of a namespace for any name.
 func Hooks(ranges *reads.Reader[[]*corev1.LimitRange]) []*webhook.Hook {
 	p := &policy{ranges}
 	// Other updates cannot change what a container requests.
@@ -102,7 +102,7 @@ func (p *policy) rangesFor(ctx context.Context, namespace string, deleting bool)
 	return ranges, err
 }
 
-// firstViolated returns all errors of the first LimitRange that has any, or nil.
+// firstViolated returns all errors of the first LimitRange that is violated, or nil.
 func firstViolated(ranges []*corev1.LimitRange, check func(corev1.LimitRangeItem) []error) error {
 	for _, r := range ranges {
 		var errs []error

@@ -58,7 +58,7 @@ func hooksReading(t *testing.T, get func() ([]*corev1.LimitRange, error)) []*web
 	return Hooks(reader)
 }
 
-// quantities returns a list from pairs of a name and a quantity.
+// quantities returns a list. The arguments are pairs of a name and a quantity.
 func quantities(pairs ...string) corev1.ResourceList {
 	list := corev1.ResourceList{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -78,7 +78,7 @@ func pod(requests, limits corev1.ResourceList, changes ...func(*corev1.Pod)) *co
 	return p
 }
 
-// starts adds an init container, which is a sidecar if always is true.
+// starts returns a change that adds an init container, which is a sidecar if always is true.
 func starts(requests corev1.ResourceList, always bool) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		c := corev1.Container{Name: "init", Image: "init:v1", Resources: resources(requests, nil)}
@@ -106,17 +106,17 @@ func TestDefaults(t *testing.T) {
 		{reason: "no LimitRange", pod: pod(nil, nil)},
 		{reason: "no default", ranges: [][]corev1.LimitRangeItem{{{Type: whole, Max: quantities("cpu", "1")}}}, pod: pod(nil, nil)},
 		{
-			reason: "all is set", ranges: [][]corev1.LimitRangeItem{{small}}, pod: pod(nil, nil),
+			reason: "all defaults are set", ranges: [][]corev1.LimitRangeItem{{small}}, pod: pod(nil, nil),
 			want:       resources(quantities("cpu", "100m", "memory", "64Mi"), quantities("cpu", "200m")),
 			annotation: "LimitRanger plugin set: cpu, memory request for container app; cpu limit for container app",
 		}, {
-			reason: "own values stay", ranges: [][]corev1.LimitRangeItem{{small}}, pod: pod(quantities("cpu", "1"), quantities("cpu", "2"), starts(nil, false)),
+			reason: "own values are kept", ranges: [][]corev1.LimitRangeItem{{small}}, pod: pod(quantities("cpu", "1"), quantities("cpu", "2"), starts(nil, false)),
 			want: resources(quantities("cpu", "1", "memory", "64Mi"), quantities("cpu", "2")),
 			init: resources(quantities("cpu", "100m", "memory", "64Mi"), quantities("cpu", "200m")),
 			annotation: "LimitRanger plugin set: memory request for container app; cpu, memory request for init container init; " +
 				"cpu limit for init container init",
 		}, {
-			reason: "the later item and the earlier LimitRange count",
+			reason: "the later item and the earlier LimitRange take precedence",
 			ranges: [][]corev1.LimitRangeItem{{small, defaults(quantities("cpu", "150m"), nil)}, {defaults(quantities("cpu", "300m", "example.com/gpu", "1"), nil)}},
 			pod:    pod(nil, nil), want: resources(quantities("cpu", "150m", "memory", "64Mi", "example.com/gpu", "1"), quantities("cpu", "200m")),
 			annotation: "LimitRanger plugin set: example.com/gpu request for container app",
@@ -164,18 +164,18 @@ func TestLimits(t *testing.T) {
 		{"no request", least(container), pod(nil, cpu("1")), "minimum cpu usage per Container is 100m.  No request is specified"},
 		{"a low request", least(container), pod(cpu("50m"), nil), "minimum cpu usage per Container is 100m, but request is 50m"},
 		{"a low limit", least(container), pod(cpu("100m"), cpu("50m")), "minimum cpu usage per Container is 100m, but limit is 50m"},
-		{"enough", least(container), pod(cpu("0.1"), cpu("0.1")), ""},
+		{"a request and a limit at the minimum", least(container), pod(cpu("0.1"), cpu("0.1")), ""},
 		{"no limit", most(container), pod(cpu("1"), nil), "maximum cpu usage per Container is 1.  No limit is specified"},
 		{"a high limit", most(container), pod(nil, cpu("1001m")), "maximum cpu usage per Container is 1, but limit is 1001m"},
 		{"a high request", most(container), pod(cpu("2"), cpu("1")), "maximum cpu usage per Container is 1, but request is 2"},
-		{"not too much", most(container), pod(cpu("1"), cpu("1")), ""},
-		{"beyond thousandths", most(container), pod(cpu("1"), cpu("9E")), "maximum cpu usage per Container is 1, but limit is 9E"},
+		{"a limit and a request at the maximum", most(container), pod(cpu("1"), cpu("1")), ""},
+		{"a limit too large for thousandths", most(container), pod(cpu("1"), cpu("9E")), "maximum cpu usage per Container is 1, but limit is 9E"},
 		{"a ratio without a request", ratio, pod(nil, cpu("1")), "cpu max limit to request ratio per Container is 1500m, but no request is specified or request is 0"},
 		{"a ratio without a limit", ratio, pod(cpu("1"), cpu("0")), "cpu max limit to request ratio per Container is 1500m, but no limit is specified or limit is 0"},
 		{"a high ratio", ratio, pod(cpu("1"), cpu("1600m")), "cpu max limit to request ratio per Container is 1500m, but provided ratio is 1.600000"},
 		{"a good ratio", ratio, pod(cpu("1"), cpu("1500m")), ""},
 		{
-			"a ratio beyond thousandths", corev1.LimitRangeItem{Type: container, MaxLimitRequestRatio: cpu("9E")}, pod(cpu("1"), cpu("8E")), "",
+			"a ratio too large for thousandths", corev1.LimitRangeItem{Type: container, MaxLimitRequestRatio: cpu("9E")}, pod(cpu("1"), cpu("8E")), "",
 		}, {
 			"several errors", corev1.LimitRangeItem{Type: container, Min: quantities("memory", "1Gi", "cpu", "1"), Max: cpu("2")}, pod(nil, nil, starts(nil, false)),
 			"[minimum cpu usage per Container is 1.  No request is specified, minimum memory usage per Container is 1Gi.  No request is specified, " +
@@ -253,11 +253,12 @@ func TestReadFails(t *testing.T) {
 	}
 }
 
-// TestIdempotent runs the harness. The default limit is one that no other value of the Pods contradicts: a default limit below
-// a request of the container, or above a limit of the Pod, makes the Pod invalid, also with the original.
+// TestIdempotent runs the harness. Its default limit is for a resource that the Pods do not set otherwise: a default
+// limit below a request of the container, or above a limit of the Pod, makes the Pod invalid. So it does with the
+// original.
 func TestIdempotent(t *testing.T) {
 	t.Parallel()
-	const reason = "the annotation describes the defaults of one call; a later call that sets further defaults replaces it, as in the original"
+	const reason = "the annotation describes the defaults of one call; as in the original, a later call that sets further defaults replaces it"
 	gallerytest.IdempotentExceptAt(t, "metadata.annotations["+Annotation+"]", reason, func() *webhook.Hook {
 		set, _ := hooks(t, []corev1.LimitRangeItem{defaults(quantities("cpu", "100m", "memory", "64Mi"), quantities("ephemeral-storage", "1Ti"))})
 		return set

@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// podErrors returns how the Pod violates a limit for containers or for Pods.
+// podErrors returns an error for each way in which the Pod violates a limit for containers or for Pods.
 func podErrors(limit corev1.LimitRangeItem, spec *corev1.PodSpec) (errs []error) {
 	switch limit.Type {
 	case corev1.LimitTypeContainer:
@@ -28,7 +28,7 @@ func podErrors(limit corev1.LimitRangeItem, spec *corev1.PodSpec) (errs []error)
 	return errs
 }
 
-// violations returns how the requests and limits violate a limit for containers or for Pods.
+// violations returns an error for each bound of limit that the requests and limits violate.
 func violations(limit corev1.LimitRangeItem, has corev1.ResourceRequirements) (errs []error) {
 	for _, check := range []struct {
 		bounds corev1.ResourceList
@@ -43,7 +43,8 @@ func violations(limit corev1.LimitRangeItem, has corev1.ResourceRequirements) (e
 	return errs
 }
 
-// claimErrors returns how the claim violates a limit for claims. Only its requests count.
+// claimErrors returns an error for each bound of a limit for claims that the claim violates. Only its requests are
+// checked.
 func claimErrors(limit corev1.LimitRangeItem, spec *corev1.PersistentVolumeClaimSpec) (errs []error) {
 	if limit.Type != corev1.LimitTypePersistentVolumeClaim {
 		return nil
@@ -62,7 +63,7 @@ func claimErrors(limit corev1.LimitRangeItem, spec *corev1.PersistentVolumeClaim
 	return errs
 }
 
-// A bound is what a LimitRange sets for one resource.
+// A bound is the minimum, the maximum or the ratio that a LimitRange sets for one resource.
 type bound struct {
 	of       corev1.LimitType
 	resource corev1.ResourceName
@@ -109,7 +110,7 @@ func (b bound) max(has corev1.ResourceRequirements) error {
 	return nil
 }
 
-// maxRequest is max for a claim, whose limits do not count.
+// maxRequest is max for a claim, whose limits are not checked.
 func (b bound) maxRequest(requests corev1.ResourceList) error {
 	request, requested := requests[b.resource]
 	r, _, most := values(request, resource.Quantity{}, b.quantity)
@@ -123,7 +124,7 @@ func (b bound) maxRequest(requests corev1.ResourceList) error {
 	return nil
 }
 
-// ratio checks how many times the limit may be the request.
+// ratio checks that the limit divided by the request is not above the bound.
 func (b bound) ratio(has corev1.ResourceRequirements) error {
 	request, limit := has.Requests[b.resource], has.Limits[b.resource]
 	r, l, _ := values(request, limit, b.quantity)
@@ -152,9 +153,10 @@ func values(a, b, c resource.Quantity) (int64, int64, int64) {
 	return a.MilliValue(), b.MilliValue(), c.MilliValue()
 }
 
-// total returns what the whole Pod requests, or its limits: the list is selected by of. Init containers run one after
-// the other, beside the sidecars that have started before. CPU and memory of the Pod itself replace the sums. The order of
-// additions is that of the original, because the first quantity decides in which unit a sum is printed.
+// total returns the requests or the limits of the whole Pod: of selects the list. Init containers run one after the
+// other, beside the sidecars that have started before. CPU and memory of the Pod itself (spec.resources) replace the
+// sums. The order of additions is that of the original, because the first quantity decides in which unit a sum is
+// printed.
 func total(spec *corev1.PodSpec, of func(corev1.ResourceRequirements) corev1.ResourceList) corev1.ResourceList {
 	sum, sidecars, start := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
 	for _, c := range spec.Containers {
@@ -192,7 +194,7 @@ func add(sums, quantities corev1.ResourceList) {
 	}
 }
 
-// raise replaces each quantity of the list that is missing or lower.
+// raise raises each quantity of the list to that of to, and adds those that are missing.
 func raise(list, to corev1.ResourceList) {
 	for name, quantity := range to {
 		if has, ok := list[name]; !ok || quantity.Cmp(has) > 0 {

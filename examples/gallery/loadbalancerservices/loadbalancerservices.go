@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package loadbalancerservices has a hook that denies Services of type LoadBalancer, each of which costs money and opens
-// the cluster to the outside. A label of a namespace allows them there. A Service that already has this type can still
-// be updated and deleted.
+// Package loadbalancerservices provides a hook that denies Services of type LoadBalancer. Each of them costs money and
+// exposes the cluster to the outside. A label on a Namespace allows them there. A Service that already has this type
+// can still be updated and deleted.
 //
-// The hook reads no Namespaces: its namespaceSelector leaves out the namespaces with the label, and its matchCondition
-// leaves out all other Services, so the API server does not call the hook for these. They do not depend on the webhook.
-// The selector replaces the default one. So the hook is also called for load balancers in its own namespace.
+// The hook reads no Namespaces. Its namespaceSelector leaves out kube-system and the namespaces with the label, and its
+// matchCondition leaves out Services of other types. The API server does not call the hook for these, so they do not
+// depend on the webhook. The selector replaces the default one, so the hook is also called for load balancers in its
+// own namespace.
 package loadbalancerservices
 
 import (

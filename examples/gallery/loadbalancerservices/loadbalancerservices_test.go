@@ -74,7 +74,7 @@ func TestNamespaceSelector(t *testing.T) {
 	}
 	for _, row := range rows {
 		if selector.Matches(row.labels) != row.called {
-			t.Errorf("the API server must call the hook for a namespace with the labels %v: %v", row.labels, row.called)
+			t.Errorf("a namespace with the labels %v: whether the API server calls the hook must be %v", row.labels, row.called)
 		}
 	}
 }

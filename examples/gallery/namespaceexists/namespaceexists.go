@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package namespaceexists has the hook of Kubernetes' admission controller NamespaceExists: a request for an object in
-// a namespace is denied if the Namespace does not exist.
+// Package namespaceexists reimplements Kubernetes' admission controller NamespaceExists as a hook: a request for an
+// object in a namespace is denied if the Namespace does not exist.
 //
 // The original is k8s.io/kubernetes/plugin/pkg/admission/namespace/exists. The hook differs from it as follows:
 //
-//   - Mostly, the API server decides before it calls the hook: to compare the Namespace with the namespaceSelector, it
-//     looks the Namespace up. If it does not exist, it answers as the original does. So the hook itself denies only if
-//     the Namespace is deleted after that.
+//   - In most cases, the API server denies the request before it calls the hook. It looks up the Namespace to compare
+//     it with the namespaceSelector. If the Namespace does not exist, the API server answers as the original does. So
+//     the hook itself denies only if the Namespace is deleted after that.
 //   - If the Namespace cannot be read, the hook fails and the failurePolicy decides. With the default, Fail, the API
 //     server answers with the code 500, as for the original. The message differs.
 //   - Until the cache of Namespaces has synced, the program is not ready, so the failurePolicy decides. The original
 //     waits up to ten seconds and then denies.
-//   - The API server does not call the hook for kube-system and for the namespace of the webhook, so that a cluster can
+//   - The API server does not call the hook for kube-system or for the namespace of the webhook, so that a cluster can
 //     repair itself while the webhook is down.
 package namespaceexists
 

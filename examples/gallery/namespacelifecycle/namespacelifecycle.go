@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package namespacelifecycle has a hook for one part of Kubernetes' admission controller NamespaceLifecycle: some
-// Namespaces cannot be deleted. The original, which is enabled by default, has a fixed list of them. The hook can
+// Package namespacelifecycle reimplements one part of Kubernetes' admission controller NamespaceLifecycle as a hook:
+// some Namespaces cannot be deleted. The original, which is enabled by default, has a fixed list of them. The hook can
 // protect others as well.
 //
 // The original is k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle. The hook differs from it as follows:
 //
-//   - It does not deny the creation of objects in a Namespace that is being deleted. The original hears of each deletion
-//     in its own API server. For the next 30 s, it does not trust its cache of Namespaces. A webhook hears of a deletion
-//     before it is stored, and only one replica of the webhook does. So the other replicas could admit an object after
-//     the namespace controller has looked for what is left, and the object would stay.
+//   - It does not deny the creation of objects in a Namespace that is being deleted. The original sees each deletion in
+//     its own API server. For the next 30 s, it does not trust its cache of Namespaces. A webhook is called before a
+//     deletion is stored, and only one replica of it is called. So the other replicas could admit an object after the
+//     namespace controller has looked for remaining objects, and the object would stay.
 //   - It does not deny objects in a Namespace that does not exist. Package namespaceexists does.
-//   - It denies in the validating phase, the original in the mutating one. Nothing between them can change a deletion.
+//   - It denies in the validating phase, and the original in the mutating one. Nothing in between can change a
+//     deletion.
 //   - If the webhook is down, no user can delete a protected Namespace. Other Namespaces are not affected, because the
 //     API server does not call the hook for them.
 package namespacelifecycle

@@ -32,7 +32,7 @@ func TestHook(t *testing.T) {
 	}
 }
 
-// The API server calls the hook only for the protected Namespaces, of which kube-system is one.
+// TestRegistration checks that the API server calls the hook only for the protected Namespaces, including kube-system.
 func TestRegistration(t *testing.T) {
 	_, configuration, err := webhook.Configurations(webhook.ConfigurationOptions{Name: "test", URL: "https://127.0.0.1"}, Hook(Protected()...))
 	if err != nil {

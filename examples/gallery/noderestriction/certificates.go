@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// signingRequest lets a node request certificates of a kubelet for itself only. The signers check the rest.
+// signingRequest lets a node request kubelet certificates only for itself. The signers check the rest of the request.
 func signingRequest(_ context.Context, node string, req *webhook.Request[certificatesv1.CertificateSigningRequest]) error {
 	switch req.Object.Spec.SignerName {
 	case certificatesv1.KubeletServingSignerName, certificatesv1.KubeAPIServerClientKubeletSignerName:
@@ -31,7 +31,7 @@ func signingRequest(_ context.Context, node string, req *webhook.Request[certifi
 	return nil
 }
 
-// commonName returns the common name in a certificate request in PEM.
+// commonName returns the common name in a PEM-encoded certificate request.
 func commonName(request []byte) (string, error) {
 	block, _ := pem.Decode(request)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package noderestriction has the hooks of Kubernetes' admission controller NodeRestriction: a node, that is, a user
-// system:node:NAME in the group system:nodes, may change only what belongs to it. This covers its Node, its Lease, its
-// CSINode, its ResourceSlices, the status of its Pods and of their claims, mirror Pods, evictions, and tokens for its
-// Pods. A node may not set labels with which it could attract Pods, nor change its taints.
+// Package noderestriction reimplements Kubernetes' admission controller NodeRestriction as hooks: a node, that is, a
+// user system:node:NAME in the group system:nodes, may change only what belongs to it. This covers its Node, its Lease,
+// its CSINode, its ResourceSlices, the status of its Pods and of their claims, mirror Pods, evictions, and tokens for
+// its Pods. A node may not set labels with which it could attract Pods, nor change its taints.
 //
 // The original is k8s.io/kubernetes/plugin/pkg/admission/noderestriction. The hooks are mutating webhooks that change
-// nothing, because the original runs in the same phase: it checks what the node sent. Later, a token request without an
-// audience has those of the API server. The hooks differ as follows:
+// nothing, because the original runs in the mutating phase, too: it checks what the node sent. In the validating phase,
+// a token request without audiences already has the default audiences of the API server. The hooks differ as follows:
 //
 //   - Requests in kube-system, and in the namespace of the webhook, are not checked. Otherwise a cluster could not
 //     repair itself while the webhook is down: a node could not get tokens for the Pods there. So a stolen credential
@@ -16,11 +16,11 @@
 //     nodes would lose their Leases while the webhook is down. A new node can only join while the webhook runs.
 //   - Pods and Nodes that the caches do not have yet are read from the API server. The original denies with 404.
 //   - If the API server does not answer such a read, or an access review, the hook fails and the failurePolicy decides.
-//   - For DELETE of a Pod, the hook checks the Pod that the API server sends. The original looks it up by name. So it
-//     denies with 404 if the Pod is not in its cache, or if the request deletes a collection.
+//   - For DELETE of a Pod, the hook checks the Pod that the API server sends. The original looks the Pod up by name. So
+//     the original denies with 404 if the Pod is not in its cache, or if the request deletes a collection.
 //   - The drivers of in-tree volumes come from a table. The original translates the whole volume, and denies the token
 //     if the volume cannot be translated.
-//   - A denied status of a claim has a message that shows the difference as JSON of the API. The original shows Go
+//   - The message of a denied change of a claim's status shows the difference as API JSON. The original shows Go field
 //     names.
 //
 // The hooks behave as the original does with its default feature gates, so a node cannot create a
@@ -48,19 +48,19 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A Cluster has what the hooks read. All fields are required.
+// A Cluster contains the readers that the hooks need. All fields are required.
 type Cluster struct {
 	Pods    *reads.Reader[*corev1.Pod]
 	Nodes   *reads.Reader[*corev1.Node]
 	Claims  corelisters.PersistentVolumeClaimLister
 	Volumes corelisters.PersistentVolumeLister
 	Drivers storagelisters.CSIDriverLister
-	// Access answers whether a node may request tokens for an audience that no volume of the Pod has.
+	// Access reports whether a node may request tokens for an audience that no volume of the Pod has.
 	Access *access.Authorizer
 }
 
-// Hooks returns the hook that checks requests of nodes, and a hook that denies all requests of a user who has the
-// group, but whose name lacks the name of a node.
+// Hooks returns the hook that checks requests of nodes, and a hook that denies all requests of the user "system:node:"
+// in the group system:nodes, because that names no node.
 func Hooks(in Cluster) []*webhook.Hook {
 	return []*webhook.Hook{
 		webhook.MutatingKinds(admissionregistrationv1.MutatingWebhook{
@@ -105,8 +105,8 @@ const (
 	namePrefix = "system:node:"
 )
 
-// The conditions under which the API server calls the hooks. The handlers repeat the first, because the cluster
-// administrator can change a configuration.
+// The conditions under which the API server calls the hooks. The handlers check the user again, because a cluster
+// administrator can change the configuration.
 var (
 	sentByNode = admissionregistrationv1.MatchCondition{
 		Name:       "sent-by-node",
@@ -123,7 +123,7 @@ var (
 	}
 )
 
-// nodeOf returns the name of the node, which may be empty. It returns false if the user is not a node.
+// nodeOf returns the name of the user's node, which may be empty. It returns false if the user is not a node.
 func nodeOf(user authenticationv1.UserInfo) (name string, ok bool) {
 	name, ok = strings.CutPrefix(user.Username, namePrefix)
 	return name, ok && slices.Contains(user.Groups, nodes)
@@ -133,7 +133,7 @@ func nodeOf(user authenticationv1.UserInfo) (name string, ok bool) {
 func ofNodes[T any](check func(ctx context.Context, node string, req *webhook.Request[T]) error) webhook.KindHandler {
 	return webhook.On(func(ctx context.Context, req *webhook.Request[T]) error {
 		name, ok := nodeOf(req.UserInfo)
-		if !ok || name == "" { // the other hook denies a node without a name
+		if !ok || name == "" { // unnamed denies a node without a name
 			return nil
 		}
 		return check(ctx, name, req)

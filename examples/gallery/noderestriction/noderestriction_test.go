@@ -32,7 +32,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/webhooktest"
 )
 
-// reader returns a reader of objects. The object with the name unreadable cannot be read.
+// reader returns a reader of objects. Reading the object with the name "unreadable" fails.
 func reader[T metav1.Object](t *testing.T, resource string, objects ...T) *reads.Reader[T] {
 	t.Helper()
 	get := func(namespace, name string) (found T, err error) {
@@ -56,7 +56,8 @@ func reader[T metav1.Object](t *testing.T, resource string, objects ...T) *reads
 	return r
 }
 
-// reviews returns an authorizer. It allows the audience granted, and cannot answer for broken and unreachable.
+// reviews returns an authorizer that allows the audience "granted". For "broken" it reports an evaluation error, and
+// for "unreachable" the request fails.
 func reviews(t *testing.T) *access.Authorizer {
 	t.Helper()
 	client := fake.NewClientset()
@@ -80,7 +81,7 @@ func reviews(t *testing.T) *access.Authorizer {
 	return a
 }
 
-// hooks returns the hooks for a cluster with the Nodes a and b, and a Pod on each.
+// hooks returns the hooks for a cluster with the Node a, two Pods on it, and a Pod on the node b.
 func hooks(t *testing.T) []*webhook.Hook {
 	t.Helper()
 	driver := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "ebs.csi.aws.com"}, Spec: storagev1.CSIDriverSpec{TokenRequests: []storagev1.TokenRequest{{Audience: "disk"}}}}
@@ -98,7 +99,7 @@ func hooks(t *testing.T) []*webhook.Hook {
 	})
 }
 
-// A call is a request of the user system:node:a in the group system:nodes, unless it has another user.
+// A call is a request of the user system:node:a in the group system:nodes, unless change sets another user.
 type call struct {
 	op          admissionv1.Operation
 	kind        schema.GroupVersionKind
@@ -122,7 +123,7 @@ func (c call) request(t *testing.T) *admissionv1.AdmissionRequest {
 	return req
 }
 
-// check calls the first hook and checks that it denies with this message, or allows if the message is empty.
+// check calls the first hook and checks that it denies with the message want, or allows the request if want is empty.
 func (c call) check(t *testing.T, want string) {
 	t.Helper()
 	decision := webhooktest.Decision(t, hooks(t)[0], c.request(t))
@@ -160,7 +161,7 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// TestConditions checks with the API server's code for which requests the hooks are called.
+// TestConditions checks for which requests the API server calls the hooks. It uses the API server's own matching code.
 func TestConditions(t *testing.T) {
 	t.Parallel()
 	configuration, _, err := webhook.Configurations(webhook.ConfigurationOptions{Name: "test", URL: "https://127.0.0.1"}, hooks(t)...)

@@ -15,7 +15,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// node lets a node change its own Node, but nothing with which it could attract Pods.
+// node lets a node write and delete its own Node. It must not set restricted labels, nor change its taints or owner
+// references.
 func node(_ context.Context, name string, req *webhook.Request[corev1.Node]) error {
 	switch {
 	case req.Name != name:
@@ -45,7 +46,7 @@ func changedNode(name string, req *webhook.Request[corev1.Node]) error {
 	}
 	n := req.Object
 	switch {
-	// Old kubelets drop the field when they update the status.
+	// Old kubelets drop the field when they update the status, so it may be removed.
 	case configSource(n) != nil && !equality.Semantic.DeepEqual(configSource(n), configSource(old)):
 		return deny(req, "node %q is not allowed to update configSource to a new non-nil configSource", name)
 	case !equality.Semantic.DeepEqual(n.Spec.Taints, old.Spec.Taints):
@@ -64,7 +65,7 @@ func configSource(n *corev1.Node) *corev1.NodeConfigSource {
 	return n.Spec.ConfigSource //nolint:staticcheck // it is deprecated, but can still be set
 }
 
-// restrictedChanges returns the keys of the labels that differ and that a node may not change, in order.
+// restrictedChanges returns the sorted keys of the labels that differ and that a node may not change.
 func restrictedChanges(labels, old map[string]string) []string {
 	all := map[string]string{}
 	maps.Copy(all, old)
@@ -84,7 +85,8 @@ var kubeletLabels = []string{
 	corev1.LabelArchStable, "beta.kubernetes.io/os", "beta.kubernetes.io/arch",
 }
 
-// isRestricted reports whether a node must not set this label. Among those is node-restriction.kubernetes.io/.
+// isRestricted reports whether a node must not set this label, such as one with the prefix
+// node-restriction.kubernetes.io/.
 func isRestricted(key string) bool {
 	domain, _, ok := strings.Cut(key, "/")
 	within := func(parent string) bool { return domain == parent || strings.HasSuffix(domain, "."+parent) }

@@ -17,7 +17,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// lease lets a node change the Lease that has its name, in the namespace for Leases of nodes.
+// lease lets a node change the Lease that has its name, in the namespace kube-node-lease.
 func lease(_ context.Context, node string, req *webhook.Request[coordinationv1.Lease]) error {
 	name := req.Name
 	if req.Operation == admissionv1.Create {

@@ -39,8 +39,8 @@ func (in Cluster) pod(ctx context.Context, node string, req *webhook.Request[cor
 	return nil
 }
 
-// podStatus lets a node update the status of its Pods, but neither labels nor what the scheduler and the controller of
-// ResourceClaims record.
+// podStatus lets a node update the status of its Pods, but not their labels. Nor may it change the statuses of claims,
+// which the scheduler and the ResourceClaim controller record.
 func podStatus(node string, req *webhook.Request[corev1.Pod]) error {
 	if req.Operation != admissionv1.Update {
 		return deny(req, "unexpected operation %q", req.Operation)
@@ -86,7 +86,7 @@ func binding(_ context.Context, _ string, req *webhook.Request[corev1.Binding]) 
 	return deny(req, "unexpected pod subresource %q, only 'status' and 'eviction' are allowed", req.SubResource)
 }
 
-// mirrorPod lets a node create a mirror Pod of itself that refers to no other object of the cluster.
+// mirrorPod lets a node create a mirror Pod that runs on the node and refers to no API object except its Node.
 func (in Cluster) mirrorPod(ctx context.Context, node string, req *webhook.Request[corev1.Pod]) error {
 	pod := req.Object
 	_, isMirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
@@ -110,7 +110,8 @@ func (in Cluster) mirrorPod(ctx context.Context, node string, req *webhook.Reque
 	return nil
 }
 
-// ownedByNode denies a Pod if the node is not its controller.
+// ownedByNode denies a Pod unless its first owner reference names the node as its controller, and does not block
+// deletion.
 func (in Cluster) ownedByNode(ctx context.Context, node string, req *webhook.Request[corev1.Pod]) error {
 	var owner metav1.OwnerReference
 	if len(req.Object.OwnerReferences) > 0 {

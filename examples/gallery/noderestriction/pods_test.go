@@ -94,13 +94,13 @@ func TestPodStatus(t *testing.T) {
 		pod, old *corev1.Pod
 		want     string
 	}{
-		{"phase", onNode("a", func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }), onNode("a"), ""},
+		{"the phase changes", onNode("a", func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }), onNode("a"), ""},
 		{"the same claims", claimed("a"), claimed("a"), ""},
-		{"no labels", onNode("a", func(p *corev1.Pod) { p.Labels = map[string]string{} }), onNode("a", func(p *corev1.Pod) { p.Labels = nil }), ""},
+		{"empty labels instead of none", onNode("a", func(p *corev1.Pod) { p.Labels = map[string]string{} }), onNode("a", func(p *corev1.Pod) { p.Labels = nil }), ""},
 		{"another node", onNode("b"), onNode("b"), `pods "b" is forbidden: node "a" can only update pod status for pods with spec.nodeName set to itself`},
-		{"labels", onNode("a", func(p *corev1.Pod) { p.Labels = nil }), onNode("a"), prefix + "labels through pod status"},
-		{"claims", claimed("a"), claimed("b"), prefix + "resource claim statues"},
-		{"extended resources", onNode("a", extended), onNode("a"), prefix + "extended resource claim status"},
+		{"the labels change", onNode("a", func(p *corev1.Pod) { p.Labels = nil }), onNode("a"), prefix + "labels through pod status"},
+		{"the claims change", claimed("a"), claimed("b"), prefix + "resource claim statues"},
+		{"the claim for extended resources changes", onNode("a", extended), onNode("a"), prefix + "extended resource claim status"},
 	}
 	for _, row := range rows {
 		t.Run(row.reason, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// referredTo names the resource of an object that the Pod refers to, or returns an empty string without one. It
-// returns an error if a volume has a type that is not known: it may refer to an object, too.
+// referredTo returns the resource of an API object that the Pod refers to, or an empty string if there is none. It
+// returns an error for a volume of an unknown type, which may refer to an object, too.
 func referredTo(pod *corev1.Pod) (resource string, err error) {
 	spec := &pod.Spec
 	secrets, configMaps := fromContainers(spec)
@@ -95,7 +95,7 @@ func hasConfigMap(v corev1.Volume) bool {
 	return false
 }
 
-// referredToBy names what a volume refers to because of its type.
+// referredToBy returns the resource that a volume of this type refers to, or an empty string if there is none.
 func referredToBy(v corev1.Volume) (resource string, err error) {
 	switch {
 	case v.AWSElasticBlockStore != nil, v.AzureDisk != nil, v.CephFS != nil, v.Cinder != nil, v.DownwardAPI != nil, v.EmptyDir != nil,
@@ -123,7 +123,7 @@ func referredToBy(v corev1.Volume) (resource string, err error) {
 	return "", fmt.Errorf("unknown volume type for volume  %q", v.Name)
 }
 
-// referredToByProjected names what a projected volume refers to. A part of the downward API refers to nothing.
+// referredToByProjected is referredToBy for a projected volume. A source of the downward API refers to no object.
 func referredToByProjected(v corev1.Volume) (resource string, err error) {
 	for _, s := range v.Projected.Sources {
 		switch {

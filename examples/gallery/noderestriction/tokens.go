@@ -34,9 +34,10 @@ func (in Cluster) token(ctx context.Context, node string, req *webhook.Request[a
 	return in.audience(ctx, req, pod)
 }
 
-// audience denies a token for an audience that no volume of the Pod has, unless the node has a special permission.
+// audience denies a token for an audience that no volume of the Pod has, unless the node has the permission for the
+// verb request-serviceaccounts-token-audience.
 func (in Cluster) audience(ctx context.Context, req *webhook.Request[authenticationv1.TokenRequest], pod *corev1.Pod) error {
-	audience := "" // the API server's own
+	audience := "" // the default audience of the API server
 	switch list := req.Object.Spec.Audiences; len(list) {
 	case 0:
 	case 1:

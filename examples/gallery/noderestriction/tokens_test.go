@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// request returns a token request for a Pod. Its ServiceAccount is robot.
+// request returns a token request of the ServiceAccount robot for a Pod.
 func request(pod string, uid types.UID, audiences ...string) call {
 	return call{
 		op: admissionv1.Create, kind: authenticationv1.SchemeGroupVersion.WithKind("TokenRequest"), resource: "serviceaccounts/token",
@@ -33,7 +33,7 @@ func request(pod string, uid types.UID, audiences ...string) call {
 	}
 }
 
-// withVolumes returns a Pod on Node a with volumes that have audiences.
+// withVolumes returns a Pod on Node a with volumes, some of which have audiences.
 func withVolumes() *corev1.Pod {
 	claim := func(name string) corev1.Volume {
 		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}}
@@ -85,8 +85,8 @@ func TestTokens(t *testing.T) {
 		{"the Pod of another node", request("b", "uid-b"), prefix + "node requested token bound to a pod scheduled on a different node"},
 		{"two audiences", request("a", "uid-a", "a", "b"), prefix + "node may only request 0 or 1 audiences"},
 		{"a projected token", request("volumes", "uid-volumes", "vault"), ""},
-		{"a driver gets tokens", request("volumes", "uid-volumes", "disk"), ""},
-		{"some volumes are not known", request("volumes", "uid-volumes", "other"), prefix + `error validating audience "other": [persistentvolumeclaim "gone" not found, persistentvolume "nothing" not found, csidriver.storage.k8s.io "unknown.example.com" not found]`},
+		{"a CSI driver that gets tokens", request("volumes", "uid-volumes", "disk"), ""},
+		{"some volumes cannot be looked up", request("volumes", "uid-volumes", "other"), prefix + `error validating audience "other": [persistentvolumeclaim "gone" not found, persistentvolume "nothing" not found, csidriver.storage.k8s.io "unknown.example.com" not found]`},
 		{"a permission", request("a", "uid-a", "granted"), ""},
 		{"no permission", request("a", "uid-a", "other"), prefix + missing + "system:node:a is not authorized to request tokens for this audience"},
 		{"no audience", request("a", "uid-a"), prefix + `audience "" not found in pod spec volume, system:node:a is not authorized to request tokens for this audience`},

@@ -10,8 +10,8 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
-// anyVolumeHas reports whether a volume of the Pod needs tokens for the audience. The error lists the volumes for which
-// this is not known.
+// anyVolumeHas reports whether a volume of the Pod needs tokens for the audience. If none does, the error lists the
+// volumes for which this cannot be determined.
 func (in Cluster) anyVolumeHas(pod *corev1.Pod, audience string) (bool, error) {
 	var errs []error
 	for _, v := range pod.Spec.Volumes {
@@ -24,7 +24,7 @@ func (in Cluster) anyVolumeHas(pod *corev1.Pod, audience string) (bool, error) {
 	return false, utilerrors.NewAggregate(errs)
 }
 
-// volumeHas reports whether the volume contains tokens for the audience, or its CSI driver gets such tokens.
+// volumeHas reports whether the volume contains a token for the audience, or its CSI driver gets such tokens.
 func (in Cluster) volumeHas(pod *corev1.Pod, v corev1.Volume, audience string) (bool, error) {
 	if v.Projected != nil {
 		return slices.ContainsFunc(v.Projected.Sources, func(s corev1.VolumeProjection) bool {
@@ -42,7 +42,7 @@ func (in Cluster) volumeHas(pod *corev1.Pod, v corev1.Volume, audience string) (
 	return slices.ContainsFunc(driver.Spec.TokenRequests, func(r storagev1.TokenRequest) bool { return r.Audience == audience }), nil
 }
 
-// driverOf returns the name of the volume's CSI driver, or an empty string without one.
+// driverOf returns the name of the volume's CSI driver, or an empty string if it has none.
 func (in Cluster) driverOf(pod *corev1.Pod, v corev1.Volume) (string, error) {
 	switch {
 	case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
@@ -70,7 +70,8 @@ func (in Cluster) driverOfClaim(namespace, name string) (string, error) {
 	return successor(inTree(volume.Spec.PersistentVolumeSource)), nil
 }
 
-// inTree returns the source of a persistent volume as that of a volume, if it is one for which successor has a driver.
+// inTree converts the source of a persistent volume to that of a volume. The result is empty if successor knows no
+// driver for the source.
 func inTree(v corev1.PersistentVolumeSource) corev1.VolumeSource {
 	source := corev1.VolumeSource{
 		AWSElasticBlockStore: v.AWSElasticBlockStore, AzureDisk: v.AzureDisk, GCEPersistentDisk: v.GCEPersistentDisk,
@@ -85,7 +86,8 @@ func inTree(v corev1.PersistentVolumeSource) corev1.VolumeSource {
 	return source
 }
 
-// successor returns the CSI driver that has replaced the in-tree plugin of a volume, or an empty string without one.
+// successor returns the CSI driver that has replaced the in-tree plugin of a volume, or an empty string if there is
+// none.
 func successor(v corev1.VolumeSource) string {
 	switch {
 	case v.AWSElasticBlockStore != nil:

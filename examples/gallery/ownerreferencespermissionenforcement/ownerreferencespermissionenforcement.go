@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ownerreferencespermissionenforcement has the hook of Kubernetes' admission controller
-// OwnerReferencesPermissionEnforcement. A user who changes the owner references of an object must be allowed to delete
-// the object, because the garbage collector deletes it with its owners. A user who sets blockOwnerDeletion must be
-// allowed to update the finalizers of the owner, because the reference delays the owner's deletion.
+// Package ownerreferencespermissionenforcement reimplements Kubernetes' admission controller
+// OwnerReferencesPermissionEnforcement as a hook. A user who changes the owner references of an object must be allowed
+// to delete the object, because the garbage collector deletes it with its owners. A user who sets blockOwnerDeletion
+// must be allowed to update the finalizers of the owner, because the reference delays the owner's deletion.
 //
 // The original is k8s.io/kubernetes/plugin/pkg/admission/gc. The hook differs from it as follows:
 //
-//   - The API server answers the hook's questions about permissions, and answers are kept: those that allow for 5
-//     minutes, others for 30 s. For that time, the hook does not notice a changed role. The original asks every time.
+//   - The hook asks the API server for the permissions of users, and keeps the answers: those that allow for 5 minutes,
+//     and others for 30 s. For that time, the hook does not notice a changed role. The original asks every time.
 //   - If the API server does not answer such a question, the hook fails and the failurePolicy decides.
 //   - The hook discovers the kinds of owners itself. Like the original, it may not know a new kind for up to 30 s.
-//   - The API server never calls webhooks for webhook configurations, admission policies and their bindings. The owner
-//     references of these are not checked.
-//   - The API server does not call the hook for objects in kube-system and in the namespace of the webhook, so that a
+//   - The API server never calls webhooks for webhook configurations, admission policies or their bindings. So the
+//     owner references of these objects are not checked.
+//   - The API server does not call the hook for objects in kube-system or in the namespace of the webhook, so that a
 //     cluster can repair itself while the webhook is down.
 package ownerreferencespermissionenforcement
 
@@ -56,11 +56,11 @@ type policy struct {
 	kinds meta.RESTMapper
 }
 
-// A request has the metadata of an object of any kind.
+// A request is for an object of any kind, and contains only its metadata.
 type request = webhook.Request[metav1.PartialObjectMetadata]
 
-// validate checks the permissions that a change of the owner references needs. A user may give a new object any owners,
-// but blockOwnerDeletion needs a permission there, too.
+// validate checks the permissions that a change of the owner references needs. A user may give a new object any owners.
+// But to set blockOwnerDeletion, the user needs the permission there, too.
 func (p *policy) validate(ctx context.Context, req *request) error {
 	before, err := ownersBefore(req)
 	owners := req.Object.OwnerReferences
@@ -97,8 +97,8 @@ func ownersBefore(req *request) ([]metav1.OwnerReference, error) {
 	return old.OwnerReferences, nil
 }
 
-// isPodStatus reports whether the request is for the status of a Pod. It cannot change owner references, although old
-// kubelets send different ones.
+// isPodStatus reports whether the request is for the status of a Pod. Such a request cannot change owner references,
+// although old kubelets send different ones.
 func isPodStatus(req *request) bool {
 	return req.Resource.Group == "" && req.Resource.Resource == "pods" && req.SubResource == "status"
 }
@@ -117,7 +117,7 @@ func newlyBlocking(owners, before []metav1.OwnerReference) (list []metav1.OwnerR
 	return list
 }
 
-// mayDelete denies the request if its user may not delete the object.
+// mayDelete denies the request unless its user may delete the object.
 func (p *policy) mayDelete(ctx context.Context, req *request) error {
 	return p.require(ctx, req, "cannot set an ownerRef on a resource you can't delete", authorizationv1.ResourceAttributes{
 		Verb: "delete", Namespace: req.Namespace, Name: req.Name,
@@ -125,7 +125,7 @@ func (p *policy) mayDelete(ctx context.Context, req *request) error {
 	})
 }
 
-// mayBlock denies the request if its user may not update the finalizers of the owner. If the owner's kind belongs to
+// mayBlock denies the request unless its user may update the finalizers of the owner. If the owner's kind belongs to
 // several resources, the user needs the permission for each.
 func (p *policy) mayBlock(ctx context.Context, req *request, owner metav1.OwnerReference) error {
 	mappings, err := p.resources(owner)
@@ -157,8 +157,8 @@ func finalizers(group, version, resource, name string) authorizationv1.ResourceA
 	return authorizationv1.ResourceAttributes{Verb: "update", Group: group, Version: version, Resource: resource, Subresource: "finalizers", Name: name}
 }
 
-// require denies the request if its user does not have the permission. The message ends with the reason and the error
-// of the authorizers, as that of the original does.
+// require denies the request unless its user has the permission. As in the original, the message ends with the reason
+// and the error of the authorizers.
 func (p *policy) require(ctx context.Context, req *request, problem string, what authorizationv1.ResourceAttributes) error {
 	answer, err := p.users.May(ctx, req.UserInfo, what)
 	if err != nil || answer.Allowed {

@@ -27,7 +27,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/webhooktest"
 )
 
-// permission returns the text by which the tests name a permission: "VERB NAMESPACE/RESOURCE.GROUP/SUBRESOURCE/NAME".
+// permission returns the name of a permission in these tests: "VERB NAMESPACE/RESOURCE.GROUP/SUBRESOURCE/NAME".
 func permission(a *authorizationv1.ResourceAttributes) string {
 	return a.Verb + " " + strings.Join([]string{a.Namespace, a.Resource + "." + a.Group, a.Subresource, a.Name}, "/")
 }
@@ -117,7 +117,7 @@ func TestHook(t *testing.T) {
 		{"with the permission for everything", []string{everything}, owned(blocking, unknown), nil, ""},
 		{"for one owner only", []string{web}, owned(blocking, onNode), nil, noFinalizers},
 		{"an owner without a namespace", []string{node}, owned(onNode), nil, ""},
-		{"a kind of two resources", []string{left, right}, owned(pair), nil, ""},
+		{"a kind with two resources", []string{left, right}, owned(pair), nil, ""},
 		{"one resource is not enough", []string{left}, owned(pair), nil, noFinalizers},
 		{"an unknown kind", []string{web}, owned(unknown), nil, noKind + `example.com/v1 Kind Widget: no matches for kind "Widget" in version "example.com/v1"`},
 		{"an unknown kind that does not block", nil, owned(owner("example.com/v1", "Widget", "a", nil)), nil, ""},
@@ -127,13 +127,13 @@ func TestHook(t *testing.T) {
 		{"an update of an empty list", nil, owned([]metav1.OwnerReference{}...), owned(), ""},
 		{"a new owner", nil, owned(free), owned(), noDelete},
 		{"a new owner, with the permission", []string{deletePod}, owned(free), owned(), ""},
-		{"no owner any more", nil, owned(), owned(free), noDelete},
+		{"an owner is removed", nil, owned(), owned(free), noDelete},
 		{"another order", nil, owned(free, onNode), owned(onNode, free), noDelete},
-		{"false instead of unset", nil, owned(open), owned(free), noDelete},
-		{"it begins to block", []string{deletePod}, owned(blocking), owned(open), noFinalizers},
-		{"it begins to block, with the permission", []string{deletePod, web}, owned(blocking), owned(free), ""},
+		{"blockOwnerDeletion is false instead of unset", nil, owned(open), owned(free), noDelete},
+		{"it starts to block", []string{deletePod}, owned(blocking), owned(open), noFinalizers},
+		{"it starts to block, with the permission", []string{deletePod, web}, owned(blocking), owned(free), ""},
 		{"it blocked before", []string{deletePod}, owned(blocking, free), owned(blocking), ""},
-		{"it ends to block", []string{deletePod}, owned(free), owned(blocking), ""},
+		{"it stops blocking", []string{deletePod}, owned(free), owned(blocking), ""},
 		{"a new owner that blocks", []string{deletePod}, owned(blocking, onNode), owned(blocking), noFinalizers},
 	}
 	for _, row := range rows {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package persistentvolumeclaimresize has the hook of Kubernetes' admission controller PersistentVolumeClaimResize: a
-// claim may grow only if it is bound and its StorageClass allows expansion.
+// Package persistentvolumeclaimresize reimplements Kubernetes' admission controller PersistentVolumeClaimResize as a
+// hook: a claim may grow only if it is bound and its StorageClass allows expansion.
 //
 // The original is k8s.io/kubernetes/plugin/pkg/admission/storage/persistentvolume/resize. The hook differs from it in
-// one point: the API server does not call it for claims in kube-system and in the namespace of the webhook, so that a
+// one point: the API server does not call it for claims in kube-system or in the namespace of the webhook, so that a
 // cluster can repair itself while the webhook is down.
 package persistentvolumeclaimresize
 

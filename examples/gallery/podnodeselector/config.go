@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A Config has the node selectors of the cluster. The zero value adds no labels and permits all.
+// A Config contains the node selectors of the cluster. The zero value adds no labels and allows all labels.
 type Config struct {
 	// Default is added to the node selectors of Pods in namespaces without the annotation.
 	Default labels.Set
@@ -22,7 +22,7 @@ type Config struct {
 	Allowed map[string]labels.Set
 }
 
-// defaultKey is the key of the default selector in the configuration file. It is not a valid name of a namespace.
+// defaultKey is the key of the default selector in the configuration file. It is not a valid name for a namespace.
 const defaultKey = "clusterDefaultNodeSelector"
 
 // Load reads a configuration file of the original:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podnodeselector has the hooks of Kubernetes' admission controller PodNodeSelector: an annotation of a
-// namespace, or a default, lists labels that are added to the node selectors of its Pods. A Pod is denied if its own
+// Package podnodeselector reimplements Kubernetes' admission controller PodNodeSelector as hooks: an annotation on a
+// Namespace, or a default, lists labels that are added to the node selectors of its Pods. A Pod is denied if its own
 // node selector has another value for such a label. A configuration file can also limit the labels that the node
 // selectors of Pods in a namespace may have.
 //
@@ -33,7 +33,7 @@ import (
 )
 
 // Annotation on a Namespace lists the labels that are added to the node selectors of its Pods, such as
-// "env=test,disk=ssd". If it is empty, no labels are added, not even those of the default.
+// "env=test,disk=ssd". If its value is empty, no labels are added, not even the default ones.
 const Annotation = "scheduler.alpha.kubernetes.io/node-selector"
 
 // Hooks returns the hook that adds labels to node selectors, and the hook that checks them after all mutating webhooks.

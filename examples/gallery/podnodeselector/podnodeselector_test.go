@@ -18,7 +18,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// hooks returns the hooks for a cluster in which the namespace of the Pods, team-a, has the annotation.
+// hooks returns the hooks for a cluster in which the namespace of the Pods, team-a, has the annotation. The value
+// "none" means that it lacks the annotation.
 func hooks(annotation string, config Config) []*webhook.Hook {
 	annotations := map[string]string{Annotation: annotation}
 	if annotation == "none" {

@@ -26,7 +26,7 @@ func apply(presets []Preset, pod *corev1.Pod) (*corev1.Pod, error) {
 	return pod, utilerrors.NewAggregate(errs)
 }
 
-// addTo adds the parts of the preset to the Pod and its containers. It returns where there is something else.
+// addTo adds the parts of the preset to the Pod and its containers. It returns the parts that conflict with the Pod.
 func (p Preset) addTo(pod *corev1.Pod) (conflicts []string) {
 	spec := &pod.Spec
 	for _, v := range p.Spec.Volumes {
@@ -68,8 +68,8 @@ func (p Preset) addToContainer(c *corev1.Container) (conflicts []string) {
 	return conflicts
 }
 
-// add appends the item unless it clashes with an element of the list. It returns false if such an element differs from
-// the item.
+// add appends the item unless the list already contains it. It returns false if an element clashes with the item, such
+// as one with the same name but different content.
 func add[T any](list *[]T, item T, compare func(has T) (same, clash bool)) bool {
 	found := false
 	for _, has := range *list {

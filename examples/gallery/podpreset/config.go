@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A Preset has what is added to the Pods in its namespace that the selector matches. It has the format of
+// A Preset lists the parts that are added to the Pods of its namespace that match the selector. It has the format of
 // settings.k8s.io/v1alpha1. An empty selector matches all Pods.
 type Preset struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -27,7 +27,7 @@ type Preset struct {
 	Spec              Spec `json:"spec"`
 }
 
-// A Spec has the selector and the parts of a preset. Each mount refers to a volume of the preset.
+// A Spec contains the selector and the parts of a preset. Each mount must refer to a volume of the preset.
 type Spec struct {
 	Selector     metav1.LabelSelector   `json:"selector"`
 	Env          []corev1.EnvVar        `json:"env,omitempty"`
@@ -36,7 +36,7 @@ type Spec struct {
 	VolumeMounts []corev1.VolumeMount   `json:"volumeMounts,omitempty"`
 }
 
-// hash returns a short hash of the parts, by which users see whether a Pod has the current version of the preset.
+// hash returns a short hash of the spec. It shows users whether a Pod has the current version of the preset.
 func (p Preset) hash() string {
 	data, err := json.Marshal(p.Spec)
 	if err != nil {
@@ -53,14 +53,15 @@ const (
 
 // Load reads a file with a YAML list of presets:
 //
-//   - apiVersion: settings.k8s.io/v1alpha1
-//     kind: PodPreset
-//     metadata: {namespace: team-a, name: database}
-//     spec:
-//     selector: {matchLabels: {role: frontend}}
-//     env: [{name: DB_PORT, value: "6379"}]
-//     volumes: [{name: cache, emptyDir: {}}]
-//     volumeMounts: [{name: cache, mountPath: /cache}]
+//	# presets.yaml
+//	- apiVersion: settings.k8s.io/v1alpha1
+//	  kind: PodPreset
+//	  metadata: {namespace: team-a, name: database}
+//	  spec:
+//	    selector: {matchLabels: {role: frontend}}
+//	    env: [{name: DB_PORT, value: "6379"}]
+//	    volumes: [{name: cache, emptyDir: {}}]
+//	    volumeMounts: [{name: cache, mountPath: /cache}]
 //
 // The error names the file and the field.
 func Load(file string) ([]Preset, error) {
@@ -108,7 +109,7 @@ func (p Preset) validate(at *field.Path) (errs field.ErrorList) {
 	return append(errs, p.Spec.validate(spec)...)
 }
 
-// validate checks what the API server would reject in every Pod, as far as names are concerned.
+// validate finds names and empty volumes that the API server would reject in every Pod.
 func (s Spec) validate(at *field.Path) (errs field.ErrorList) {
 	names := map[string]bool{}
 	once := func(at *field.Path, key string) {

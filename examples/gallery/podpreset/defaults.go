@@ -7,9 +7,9 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// withDefaults returns a copy of the presets with the defaults that the API server sets in a Pod. So the hook recognizes
-// what it has added. It knows the sources of volumes that are common in presets. For iscsi, rbd, azureDisk, scaleIO and
-// ephemeral, a preset must have all fields.
+// withDefaults returns a copy of the presets with the defaults that the API server sets in a Pod. So the hook
+// recognizes the parts that it has added. withDefaults knows the defaults of common volume sources. For iscsi, rbd,
+// azureDisk, scaleIO and ephemeral, a preset must set all fields itself.
 func withDefaults(presets []Preset) (all []Preset) {
 	for _, p := range presets {
 		var spec Spec

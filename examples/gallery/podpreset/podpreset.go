@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podpreset has the hook of PodPreset, an admission controller that Kubernetes removed in version 1.20: presets
-// add environment variables, volumes and mounts to the new Pods of a namespace that their selectors match. If a part of
-// a preset conflicts with the Pod, or with another preset, the Pod gets none of its presets. An annotation on the Pod
-// names each preset that was applied.
+// Package podpreset reimplements PodPreset, an admission controller that Kubernetes removed in version 1.20, as a hook:
+// presets add environment variables, volumes and mounts to the new Pods of a namespace that their selectors match. If a
+// part of a preset conflicts with the Pod, or with another preset, the Pod gets none of its presets. An annotation on
+// the Pod names each preset that was applied.
 //
 // The original was k8s.io/kubernetes/plugin/pkg/admission/podpreset. The hook differs from it as follows:
 //
 //   - The presets come from a configuration file, since the API settings.k8s.io/v1alpha1 is gone. The file lists
-//     objects of that API. A new file needs a restart of the program.
+//     objects of that API. After a change of the file, the program must be restarted.
 //   - The value of the annotation is a hash of the preset. The original wrote the resourceVersion.
 //   - The hook runs again if another webhook changes the Pod, and adds only what is missing. The original appended the
 //     sources of envFrom each time.
-//   - The path of a mount also conflicts with a device at that path, and with another spelling such as "/data/". The API
-//     server rejects the first, and the kubelet ignores one mount of the second.
+//   - The path of a mount also conflicts with a device at that path, and with another spelling of the path, such as
+//     "/data/". The API server rejects the first, and the kubelet ignores one mount of the second.
 //   - The user gets a warning about a conflict. The original only logged it.
 //   - Pods in kube-system, and in the namespace of the webhook, are not changed. Otherwise a cluster could not repair
 //     itself while the webhook is down.
@@ -34,9 +34,9 @@ import (
 )
 
 const (
-	// ExcludeAnnotation on a Pod with the value "true" keeps all presets away.
+	// ExcludeAnnotation on a Pod with the value "true" excludes the Pod from all presets.
 	ExcludeAnnotation = "podpreset.admission.kubernetes.io/exclude"
-	// AppliedPrefix and the name of a preset are the annotation that the hook adds for the preset.
+	// AppliedPrefix, followed by the name of a preset, is the key of the annotation that the hook adds for the preset.
 	AppliedPrefix = "podpreset.admission.kubernetes.io/podpreset-"
 )
 

@@ -73,7 +73,7 @@ func TestPodGetsItsPreset(t *testing.T) {
 		p.Spec.InitContainers = []corev1.Container{{Name: "setup"}}
 		p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "OWN", Value: "a"}, {Name: "DB_PORT", Value: "6379"}}
 		p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{Prefix: "own"}}
-		p.Spec.Volumes = []corev1.Volume{{Name: "own"}, {Name: "settings", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{ // with the API server's default
+		p.Spec.Volumes = []corev1.Volume{{Name: "own"}, {Name: "settings", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{ // DefaultMode is the API server's default
 			LocalObjectReference: corev1.LocalObjectReference{Name: "database"}, DefaultMode: ptr.To[int32](420),
 		}}}}
 	})
@@ -102,7 +102,7 @@ func TestPodGetsItsPreset(t *testing.T) {
 	}
 }
 
-// parts returns what a preset can add to a container.
+// parts returns the names of the parts that a preset can add to a container, separated by spaces.
 func parts(c corev1.Container) string {
 	var all []string
 	for _, e := range c.Env {
@@ -121,7 +121,7 @@ func parts(c corev1.Container) string {
 	return strings.Join(all, " ")
 }
 
-func TestOtherPodsStayAsTheyAre(t *testing.T) {
+func TestOtherPodsAreNotChanged(t *testing.T) {
 	t.Parallel()
 	for name, pod := range map[string]*corev1.Pod{
 		"no label":          gallerytest.Pod(),
@@ -135,7 +135,8 @@ func TestOtherPodsStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// TestConflicts checks that a conflict leaves the Pod as it is, and is logged and shown to the user.
+// TestConflicts checks that a Pod with a conflict is not changed, and that the conflict is logged and sent to the user
+// as a warning.
 func TestConflicts(t *testing.T) {
 	t.Parallel()
 	own := corev1.VolumeMount{Name: "own", MountPath: "/cache/"}

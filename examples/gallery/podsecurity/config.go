@@ -17,8 +17,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/reads"
 )
 
-// A Config has the policy for namespaces without labels, and the users, namespaces and runtime classes that are exempt.
-// [Load] returns one.
+// A Config contains the policy for namespaces without labels, and the users, namespaces and runtime classes that are
+// exempt. [Load] returns one.
 type Config = admissionapi.PodSecurityConfiguration
 
 // Load reads a configuration file of the original:
@@ -30,8 +30,8 @@ type Config = admissionapi.PodSecurityConfiguration
 //	exemptions:
 //	  namespaces: [monitoring]
 //
-// Without a file, if the argument is empty, everything is privileged and nothing is exempt. The error names the file
-// and the field.
+// If file is empty, Load returns the defaults: every namespace without labels is privileged, and nothing is exempt. The
+// error names the file and the field.
 func Load(file string) (*Config, error) {
 	config, err := load.LoadFromFile(file)
 	if err == nil {
@@ -43,7 +43,7 @@ func Load(file string) (*Config, error) {
 	return config, nil
 }
 
-// newPolicy returns the library's policy. Its error lists what the configuration lacks.
+// newPolicy returns the library's policy. The error lists what is missing.
 func newPolicy(namespaces *reads.Reader[*corev1.Namespace], pods admission.PodLister, config *Config) (*admission.Admission, error) {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
@@ -59,7 +59,7 @@ func newPolicy(namespaces *reads.Reader[*corev1.Namespace], pods admission.PodLi
 	return p, p.ValidateConfiguration()
 }
 
-// noMetrics counts nothing: package metrics of admitkit counts the calls of each hook by their outcome.
+// noMetrics records nothing: package metrics of admitkit counts the calls of each hook by their outcome.
 type noMetrics struct{}
 
 func (noMetrics) RecordEvaluation(metrics.Decision, api.LevelVersion, metrics.Mode, api.Attributes) {}

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podsecurity has the hooks of Kubernetes' admission controller PodSecurity: labels of a namespace choose one
-// of the Pod Security Standards, privileged, baseline or restricted, and a version of it. The label enforce denies Pods
-// that violate the standard, the label warn adds warnings, and the label audit adds annotations to the audit log. The
-// hooks also warn about workloads whose Pods would violate it, and about the Pods that exist when a namespace gets a
+// Package podsecurity reimplements Kubernetes' admission controller PodSecurity as hooks: labels on a Namespace choose
+// one of the Pod Security Standards, privileged, baseline or restricted, and a version of it. The label enforce denies
+// Pods that violate the standard, the label warn adds warnings, and the label audit adds annotations to the audit log.
+// The hooks also warn about workloads whose Pods would violate it, and about existing Pods when a namespace gets a
 // stricter label.
 //
 // The original is k8s.io/kubernetes/plugin/pkg/admission/security/podsecurity. It leaves the decisions to the library
 // k8s.io/pod-security-admission, and so do the hooks. The hooks differ from it as follows:
 //
-//   - The version latest is that of the library which the program links. The original uses that of the API server.
+//   - The version "latest" is that of the library in the program. In the original, it is that of the API server.
 //   - The keys of the audit annotations begin with the name of the hook, such as podsecurity.example.com/exempt. The
-//     API server adds this prefix. Those of the original begin with pod-security.kubernetes.io/.
-//   - A warning that is longer than 120 characters is sent in several lines, as the API server recommends.
+//     API server adds this prefix. The keys of the original begin with pod-security.kubernetes.io/.
+//   - A warning that is longer than 120 characters is sent as several warnings, as the API server recommends.
 //   - If a namespace cannot be read, the hook for Pods fails and the failurePolicy decides. With the default, Fail, the
 //     API server answers with the code 500, as for the original. The message differs, and there is no audit annotation.
 //   - If the hook for workloads fails, the request is admitted, because this hook never denies.
@@ -20,9 +20,9 @@
 //     waits up to ten seconds and then denies. The hooks remember for a second that a Namespace does not exist.
 //   - The hooks are called for the subresources ephemeralcontainers and resize of a Pod. The original would also check
 //     subresources that a later version of Kubernetes adds.
-//   - The hooks are not called in kube-system and in the namespace of the webhook, and not for these two Namespaces.
-//     Otherwise a cluster could not repair itself while the webhook is down. To leave out other namespaces, use the
-//     exemptions of the configuration.
+//   - The hooks are not called for objects in kube-system or in the namespace of the webhook, nor for these two
+//     Namespaces themselves. Otherwise a cluster could not repair itself while the webhook is down. To leave out other
+//     namespaces, use the exemptions of the configuration.
 //   - The hooks have no metrics like pod_security_evaluations_total.
 package podsecurity
 
@@ -87,8 +87,8 @@ func check[T any, P interface {
 	})
 }
 
-// answer makes the library's response that of the hook. A response that is neither an admission nor a denial becomes an
-// error without a status, so that the call fails.
+// answer converts the library's response to the result of the hook. A response that is neither an admission nor a
+// denial becomes an error without a status, so that the call fails.
 func answer[T any](req *webhook.Request[T], response *admissionv1.AdmissionResponse) error {
 	for _, warning := range response.Warnings {
 		req.Warn(warning)
@@ -108,7 +108,7 @@ func answer[T any](req *webhook.Request[T], response *admissionv1.AdmissionRespo
 	return denial
 }
 
-// attributes are the attributes of a request for the library. They decode the old object when the library asks for it.
+// attributes describes a request to the library. It decodes the old object only when the library asks for it.
 type attributes[T any, P interface {
 	*T
 	runtime.Object
@@ -141,7 +141,7 @@ type namespaceGetter struct {
 	namespaces *reads.Reader[*corev1.Namespace]
 }
 
-// GetNamespace returns a Namespace. If it does not exist, the error has the words of the API server, as in the audit
+// GetNamespace returns a Namespace. If it does not exist, the error has the API server's message, as in the audit
 // annotations of the original.
 func (g namespaceGetter) GetNamespace(ctx context.Context, name string) (*corev1.Namespace, error) {
 	namespace, err := g.namespaces.Get(ctx, "", name)

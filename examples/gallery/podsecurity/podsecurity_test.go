@@ -38,7 +38,7 @@ exemptions:
   runtimeClasses: [sandbox]
 `
 
-// podLister lists these Pods in every namespace. Without Pods it fails.
+// podLister lists these Pods in every namespace. An empty podLister fails.
 type podLister []*corev1.Pod
 
 func (l podLister) ListPods(context.Context, string) ([]*corev1.Pod, error) {
@@ -48,7 +48,8 @@ func (l podLister) ListPods(context.Context, string) ([]*corev1.Pod, error) {
 	return l, nil
 }
 
-// hook returns the hook with the name. The labels of namespaces begin with the prefix pod-security.kubernetes.io/.
+// hook returns the hook with this name, for a cluster with several Namespaces. For namespace, the labels are pairs of a
+// key, without the prefix pod-security.kubernetes.io/, and a value.
 func hook(t *testing.T, name string, pods ...*corev1.Pod) *webhook.Hook {
 	t.Helper()
 	config, err := Load(write(t, configuration))
@@ -91,7 +92,7 @@ func onHost(p *corev1.Pod) { p.Spec.HostNetwork = true }
 
 func sandboxed(p *corev1.Pod) { p.Spec.RuntimeClassName = ptr.To("sandbox") }
 
-// An advice is what a decision tells besides its verdict.
+// advice contains the warnings and the audit annotations of a decision.
 type advice struct {
 	warnings string
 	audit    map[string]string
@@ -143,8 +144,8 @@ func TestPods(t *testing.T) {
 	}
 }
 
-// TestMistakenLabel checks that the strictest level is enforced if the label is not valid.
-func TestMistakenLabel(t *testing.T) {
+// TestInvalidLabel checks that the strictest level is enforced if the label is not valid.
+func TestInvalidLabel(t *testing.T) {
 	t.Parallel()
 	decision, _ := gallerytest.Call(t, hook(t, "podsecurity.example.com"), gallerytest.Pod(in("mistaken")), nil)
 	if decision.Allowed || decision.AuditAnnotations["enforce-policy"] != "restricted:latest" || !strings.HasPrefix(decision.AuditAnnotations["error"], "Failed to parse policy: ") {
@@ -225,7 +226,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func TestHooksNeedAConfiguration(t *testing.T) {
+func TestHooksNeedAValidConfiguration(t *testing.T) {
 	t.Parallel()
 	config, err := Load("")
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A Config has the tolerations of the cluster, for namespaces without the annotations. It has the format of the
-// original's configuration file. The zero value has no tolerations.
+// A Config contains the tolerations for namespaces without the annotations, in the format of the original's
+// configuration file. The zero value adds no tolerations and allows all.
 type Config struct {
 	metav1.TypeMeta `json:",inline"`
 	// Default lists the tolerations that are added to new Pods.
@@ -59,7 +59,7 @@ func Load(file string) (Config, error) {
 	return config, nil
 }
 
-// check returns the errors of a toleration, as the validation of the API server does.
+// check returns an error for each invalid field of a toleration, like the validation of the API server.
 func check(t corev1.Toleration, at *field.Path) (errs field.ErrorList) {
 	if t.Key != "" {
 		errs = append(errs, metav1validation.ValidateLabelName(t.Key, at.Child("key"))...)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podtolerationrestriction has the hooks of Kubernetes' admission controller PodTolerationRestriction: an
-// annotation of a namespace, or a default, adds tolerations to its new Pods. Another annotation lists the tolerations that
-// its Pods may have. A Pod that requests CPU or memory also tolerates the taint of nodes with memory pressure.
+// Package podtolerationrestriction reimplements Kubernetes' admission controller PodTolerationRestriction as hooks: an
+// annotation on a Namespace, or a default, adds tolerations to its new Pods. Another annotation lists the tolerations
+// that its Pods may have. A Pod that requests CPU or memory also gets the toleration for nodes with memory pressure.
 //
 // The original is k8s.io/kubernetes/plugin/pkg/admission/podtolerationrestriction. The hooks differ from it as follows:
 //
@@ -35,8 +35,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// The annotations of a Namespace. Each has a list of tolerations as JSON. An empty value is an empty list, which replaces
-// the list of the cluster.
+// The annotations of a Namespace. The value is a list of tolerations as JSON. An empty value means an empty list, which
+// replaces the list of the configuration.
 const (
 	DefaultAnnotation   = "scheduler.alpha.kubernetes.io/defaultTolerations"
 	WhitelistAnnotation = "scheduler.alpha.kubernetes.io/tolerationsWhitelist"
@@ -64,7 +64,7 @@ type policy struct {
 }
 
 // mutate adds the default tolerations of the namespace to new Pods. To all Pods that are not BestEffort it adds the
-// toleration for memory pressure.
+// toleration for memory pressure. Then it checks the Pod as validate does.
 func (p *policy) mutate(ctx context.Context, req *webhook.Request[corev1.Pod]) error {
 	var extra []corev1.Toleration
 	if req.Operation == admissionv1.Create {

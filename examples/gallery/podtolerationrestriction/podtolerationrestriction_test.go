@@ -74,7 +74,7 @@ func TestHooks(t *testing.T) {
 		{"memory pressure on update", hooks(Config{}), gallerytest.Pod(cpu), gallerytest.Pod(cpu), pressure, ""},
 		{"resources of the Pod", hooks(Config{}), gallerytest.Pod(podResources("1Gi")), nil, pressure, ""},
 		{"resources of the Pod replace those of containers", hooks(Config{}), gallerytest.Pod(cpu, podResources("0")), nil, "", ""},
-		{"the class in the status", hooks(Config{}), gallerytest.Pod(func(p *corev1.Pod) { p.Status.QOSClass = corev1.PodQOSBurstable }), nil, pressure, ""},
+		{"the QoS class in the status", hooks(Config{}), gallerytest.Pod(func(p *corev1.Pod) { p.Status.QOSClass = corev1.PodQOSBurstable }), nil, pressure, ""},
 		{"allowed by the cluster", hooks(restricted), gallerytest.Pod(tolerating("gpu", "spot")), nil, "gpu spot", ""},
 		{"denied by the cluster", hooks(restricted), gallerytest.Pod(tolerating("gpu", "own")), nil, "", denial + "cluster whitelist"},
 		{"denied by the namespace", hooks(restricted, WhitelistAnnotation, gpu), gallerytest.Pod(tolerating("spot")), nil, "", denial + "namespace whitelist"},

@@ -21,7 +21,7 @@ func allAllowed(list, whitelist []corev1.Toleration) bool {
 }
 
 // isBestEffort reports whether the Pod has the QoS class BestEffort, according to its status or its resources. If
-// spec.resources is set, the resources of the containers do not count.
+// spec.resources is set, the resources of the containers are ignored.
 func isBestEffort(pod *corev1.Pod) bool {
 	switch {
 	case pod.Status.QOSClass != "":

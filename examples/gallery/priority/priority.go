@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package priority has the hooks of Kubernetes' admission controller Priority: a Pod gets the number that its
-// PriorityClass stands for, and only one PriorityClass can be the default.
+// Package priority reimplements Kubernetes' admission controller Priority as hooks: a Pod gets the value of its
+// PriorityClass as its priority, and only one PriorityClass can be the default.
 //
 // The original is k8s.io/kubernetes/plugin/pkg/admission/priority. The hooks differ from it as follows:
 //
@@ -46,7 +46,8 @@ type policy struct {
 	classes schedulinglisters.PriorityClassLister
 }
 
-// mutate sets the priority of a new Pod. An update keeps the priority that the Pod has.
+// mutate sets the priority and the preemption policy of a new Pod. An update that omits them keeps those of the old
+// Pod.
 func (p *policy) mutate(_ context.Context, req *webhook.Request[corev1.Pod]) error {
 	old, err := req.OldObject()
 	if err != nil {
@@ -85,8 +86,8 @@ func either[T any](first, second *T) *T {
 	return second
 }
 
-// class returns the class that the Pod names, or the default one. Without a default it returns a class without a name
-// and with priority 0.
+// class returns the class that the Pod names, or the default one. If there is no default, it returns a class without a
+// name and with the value 0.
 func (p *policy) class(req *webhook.Request[corev1.Pod]) (*schedulingv1.PriorityClass, error) {
 	name := req.Object.Spec.PriorityClassName
 	if name == "" {
@@ -118,7 +119,7 @@ func (p *policy) defaultClass() (*schedulingv1.PriorityClass, error) {
 	return lowest, nil
 }
 
-// validate denies a PriorityClass that is the default if there is already another default.
+// validate denies a PriorityClass that is marked as the default if there is already another default.
 func (p *policy) validate(_ context.Context, req *webhook.Request[schedulingv1.PriorityClass]) error {
 	class := req.Object
 	if !class.GlobalDefault {

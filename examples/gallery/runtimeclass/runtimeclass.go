@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package runtimeclass has the hooks of Kubernetes' admission controller RuntimeClass: a Pod with a RuntimeClass gets its
-// overhead, its node selector and its tolerations. A Pod cannot set an overhead of its own.
+// Package runtimeclass reimplements Kubernetes' admission controller RuntimeClass as hooks: a Pod with a RuntimeClass
+// gets its overhead, its node selector and its tolerations. A Pod cannot set an overhead of its own.
 //
 // The original is k8s.io/kubernetes/plugin/pkg/admission/runtimeclass. The hooks differ from it as follows:
 //

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// notListed returns which Secret of the Pod the ServiceAccount does not list, or an empty string. Like the original, it
-// looks at the environment of containers, at volumes of the type secret, and at pull secrets.
+// notListed returns a message about the first Secret of the Pod that the ServiceAccount does not list, or an empty
+// string. Like the original, it checks the environment of containers, volumes of the type secret, and pull secrets.
 func notListed(account *corev1.ServiceAccount, spec *corev1.PodSpec) string {
 	listed := mountable(account)
 	for _, v := range spec.Volumes {
@@ -76,7 +76,7 @@ func refusal(account *corev1.ServiceAccount, what string) string {
 	return fmt.Sprintf("is not allowed because service account %s does not reference that %s", account.Name, what)
 }
 
-// notForMirrors returns what a mirror Pod has but must not have, or an empty string.
+// notForMirrors returns a message about a field that a mirror Pod must not have, or an empty string.
 func notForMirrors(spec *corev1.PodSpec) string {
 	switch {
 	case spec.ServiceAccountName != "":
@@ -97,7 +97,7 @@ func notForMirrors(spec *corev1.PodSpec) string {
 	return ""
 }
 
-// hasSecret reports whether a Pod refers to a Secret with a name.
+// hasSecret reports whether a Pod refers to a Secret by a name that is not empty.
 func hasSecret(spec *corev1.PodSpec) bool {
 	named := sets.New[string]()
 	for _, ref := range spec.ImagePullSecrets {
@@ -134,7 +134,7 @@ func inEnvironment(c corev1.Container) (names []string) {
 }
 
 // inVolume returns the names of the Secrets of a volume. If the volume has several types, which is not valid, only the
-// first of them counts, as in the original.
+// first of them is checked, as in the original.
 func inVolume(v corev1.VolumeSource) (names []string) {
 	var ref *corev1.LocalObjectReference
 	switch {

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package serviceaccount has the hooks of Kubernetes' admission controller ServiceAccount: a Pod gets a ServiceAccount, and
-// with it a token for the API server and the credentials for images. An annotation of the ServiceAccount limits the Secrets
-// of its Pods.
+// Package serviceaccount reimplements Kubernetes' admission controller ServiceAccount as hooks: a Pod gets a
+// ServiceAccount, and with it a token for the API server and the pull secrets for its images. An annotation on the
+// ServiceAccount limits the Secrets of its Pods.
 //
 // The original is k8s.io/kubernetes/plugin/pkg/admission/serviceaccount. The hooks differ from it as follows:
 //
-//   - The volume with the token has a fixed name, [VolumeName]. The original ends the name with five random characters. A
-//     call with the same Pod must have the same result, and the name cannot occur twice: a volume with the prefix of
-//     the name is taken for the volume with the token, as in the original.
+//   - The token volume has a fixed name, [VolumeName]. In the original, the name ends with five random characters. The
+//     hook must return the same result whenever it gets the same Pod. The name cannot occur twice: as in the original,
+//     an existing volume with the prefix of the name is used as the token volume.
 //   - If an ephemeral container refers to a Secret that is not allowed, the code is 403 and the reason Forbidden. The
 //     original also intends a denial, but returns a plain error, for which the API server answers 500 Internal Server
 //     Error.
 //   - If the ServiceAccount cannot be read, the hook fails and the failurePolicy decides. The original denies the request.
-//   - Both wait for a ServiceAccount with the name default, which a controller creates in each new namespace. The original
-//     waits between 0.9 and 1.8 seconds, the hooks 1.35 seconds, or as long as the call may take.
+//   - Both wait for a ServiceAccount with the name default, which a controller creates in each new namespace. The
+//     original waits between 0.9 and 1.8 seconds, and the hooks up to 1.35 seconds, or until the deadline of the call.
 //   - Until the cache of ServiceAccounts has synced, the program is not ready, so the failurePolicy decides. The original
 //     waits up to ten seconds and then denies.
 //   - Pods in kube-system, and in the namespace of the webhook, are not changed. Otherwise a cluster could not repair
-//     itself while the webhook is down. The original needs no exception, because it runs inside the API server. Without it,
-//     these Pods get no token: their manifests must have the ServiceAccount and the volume.
+//     itself while the webhook is down. The original needs no exception, because it runs inside the API server. If you
+//     disable the original, these Pods get no token: their manifests must set the ServiceAccount and the volume.
 package serviceaccount
 
 import (
@@ -40,10 +40,11 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// DefaultName is the name of the ServiceAccount of Pods that name none.
+// DefaultName is the name of the ServiceAccount that Pods use if they name none.
 const DefaultName = "default"
 
-// EnforceAnnotation on a ServiceAccount limits its Pods to the Secrets that it lists, if the value is true.
+// EnforceAnnotation on a ServiceAccount limits its Pods to the Secrets that it lists, if the value is "true" or another
+// true value of strconv.ParseBool.
 const EnforceAnnotation = "kubernetes.io/enforce-mountable-secrets"
 
 // Hooks returns the hook that completes new Pods, and the hook that checks Pods and ephemeral containers after all
@@ -68,8 +69,8 @@ type policy struct {
 	accounts *reads.Reader[*corev1.ServiceAccount]
 }
 
-// mutate sets the ServiceAccount of a Pod, its pull secrets and the volume with the token. The kubelet deletes a mirror
-// Pod that differs from its file, so mirror Pods are only checked.
+// mutate sets the ServiceAccount of a Pod, its pull secrets and the token volume. The kubelet deletes a mirror Pod that
+// differs from the manifest of its static Pod, so mirror Pods are only checked.
 func (p *policy) mutate(ctx context.Context, req *webhook.Request[corev1.Pod]) error {
 	spec := &req.Object.Spec
 	if isMirror(req.Object) {
@@ -146,13 +147,13 @@ func (p *policy) account(ctx context.Context, req *webhook.Request[corev1.Pod]) 
 	return account, err
 }
 
-// How often, and with which delay, find looks for a ServiceAccount with the name default.
+// How often find looks for a ServiceAccount with the name default, and how long it waits in between.
 const (
 	attempts = 10
 	delay    = 150 * time.Millisecond
 )
 
-// find returns a ServiceAccount. It waits for the default one.
+// find returns a ServiceAccount. If the default one does not exist yet, find waits for it.
 func (p *policy) find(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error) {
 	for attempt := 1; ; attempt++ {
 		account, err := p.accounts.Get(ctx, namespace, name)

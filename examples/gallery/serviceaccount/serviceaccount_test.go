@@ -23,7 +23,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// strict is a ServiceAccount that allows one Secret and one pull secret.
+// strict returns a ServiceAccount that allows one Secret and one pull secret.
 func strict() *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{
 		ObjectMeta:       metav1.ObjectMeta{Name: "strict", Namespace: "team-a", Annotations: map[string]string{EnforceAnnotation: "true"}},
@@ -141,14 +141,14 @@ func TestToken(t *testing.T) {
 		volumes string // the names, separated by spaces
 		mounts  string // the volumes at the path, by container
 	}{
-		{"the default", account("shop"), pod("shop", withInit), VolumeName, "init:" + VolumeName + " app:" + VolumeName},
+		{"the token is mounted by default", account("shop"), pod("shop", withInit), VolumeName, "init:" + VolumeName + " app:" + VolumeName},
 		{"the account turns it off", account("shop", off), pod("shop"), "", ""},
 		{"the Pod turns it on", account("shop", off), pod("shop", automount(true)), VolumeName, "app:" + VolumeName},
 		{"the Pod turns it off", account("shop"), pod("shop", automount(false)), "", ""},
-		{"other volumes and mounts stay", account("shop"), pod("shop", volume("own"), mountedAt("/own")), "own " + VolumeName, "app:" + VolumeName},
+		{"other volumes and mounts are kept", account("shop"), pod("shop", volume("own"), mountedAt("/own")), "own " + VolumeName, "app:" + VolumeName},
 		{"the path has a mount", account("shop"), pod("shop", volume("own"), mountedAt(MountPath)), "own", "app:own"},
 		{"one of two containers has a mount", account("shop"), pod("shop", withInit, mountedAt(MountPath)), VolumeName, "init:" + VolumeName + " app:own"},
-		{"the volume exists", account("shop"), pod("shop", volume("own"), volume("kube-api-access-x7s2m")), "own kube-api-access-x7s2m", "app:kube-api-access-x7s2m"},
+		{"a token volume exists", account("shop"), pod("shop", volume("own"), volume("kube-api-access-x7s2m")), "own kube-api-access-x7s2m", "app:kube-api-access-x7s2m"},
 	}
 	for _, row := range rows {
 		t.Run(row.reason, func(t *testing.T) {
@@ -348,7 +348,7 @@ func TestWaitsForTheDefaultAccount(t *testing.T) {
 	})
 }
 
-// TestWaitsNoLongerThanTheCall checks that the call ends in time while the hook waits.
+// TestWaitsNoLongerThanTheCall checks that the wait ends with the context of the call.
 func TestWaitsNoLongerThanTheCall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -375,7 +375,7 @@ func TestWaitsNoLongerThanTheCall(t *testing.T) {
 
 func TestIdempotent(t *testing.T) {
 	t.Parallel()
-	const reason = "a volume of the user with the prefix of the name is taken for the volume with the token, as in the original"
+	const reason = "as in the original, a user's volume whose name has the prefix is used as the token volume"
 	gallerytest.IdempotentExcept(t, idempotence.L5, reason, func() *webhook.Hook {
 		return setting(t, account(DefaultName), account("shop", func(a *corev1.ServiceAccount) { a.ImagePullSecrets = strict().ImagePullSecrets }))
 	}, pod(""), pod("shop"))

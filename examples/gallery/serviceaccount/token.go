@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// VolumePrefix begins the name of each volume that is taken for the volume with the token.
+	// VolumePrefix is the prefix of the name by which a token volume is recognized.
 	VolumePrefix = "kube-api-access-"
-	// VolumeName is the name of the volume with the token.
+	// VolumeName is the name of the token volume that the hook adds.
 	VolumeName = VolumePrefix + "token"
 	// MountPath is the folder in which clients look for the token.
 	MountPath = "/var/run/secrets/kubernetes.io/serviceaccount"
-	// tokenSeconds is the lifetime of a token, as in the original: by the odd number, the API server knows the tokens that
-	// it accepts for longer, and warns of.
+	// tokenSeconds is the lifetime of a token, as in the original. The API server recognizes tokens for Pods by this
+	// odd number: it accepts them for longer, and reports their use after this time.
 	tokenSeconds = 60*60 + 7
 )
 
-// mountToken mounts the volume with the token in each container, unless the container has another mount there. It adds the
+// mountToken mounts the token volume in each container, unless the container has another mount at the path. It adds the
 // volume if the Pod has none.
 func mountToken(spec *corev1.PodSpec) {
 	name := VolumeName
@@ -50,8 +50,8 @@ func mount(c *corev1.Container, volume string) bool {
 	return true
 }
 
-// token returns a volume with all that a client needs: a token, the certificate of the API server's CA and the name of the
-// namespace.
+// token returns a volume with everything that a client needs: a token, the certificate of the API server's CA and the
+// name of the namespace.
 func token() *corev1.ProjectedVolumeSource {
 	return &corev1.ProjectedVolumeSource{
 		DefaultMode: ptr.To(corev1.ProjectedVolumeSourceDefaultMode),

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A Config has the settings of one revision of the injector.
+// A Config contains the settings of one revision of the injector.
 type Config struct {
 	// Revision is the revision that this injector serves. Empty means "default".
 	Revision string `json:"revision,omitempty"`
@@ -39,7 +39,7 @@ func Load(file string) (Config, error) {
 	}
 	switch config.Image {
 	case "":
-		errs = append(errs, field.Required(field.NewPath("image"), "the image of the proxy"))
+		errs = append(errs, field.Required(field.NewPath("image"), "set the image of the proxy"))
 	case autoImage:
 		errs = append(errs, field.Invalid(field.NewPath("image"), config.Image, "this value stands for the image of the injector"))
 	}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// The parts of an injected Pod. The names are so specific that no user chooses them by accident.
+// The names in an injected Pod, which are too specific to be chosen by accident, and the image that users can write.
 const (
 	ContainerName = "mesh-proxy"
 	VolumeName    = "mesh-proxy-token"
@@ -21,7 +21,7 @@ const (
 	autoImage     = "auto"
 )
 
-// A place is where the proxy is in the Pod.
+// A place is a position of the proxy in the Pod.
 type place int
 
 const (
@@ -49,14 +49,15 @@ func (c Config) placeOf(pod *corev1.Pod) (place, error) {
 	return last, nil
 }
 
-// addProxy adds the container. It is never moved later: two webhooks that move theirs to the front would never agree.
+// addProxy adds the container. No later call moves it: two webhooks that each moved their container to the front would
+// never settle.
 func (c Config) addProxy(spec *corev1.PodSpec, where place) {
 	added := proxy(c.Image)
 	wait := []string{"/proxy", "wait"}
 	switch where {
 	case native:
 		added.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
-		added.StartupProbe = &corev1.Probe{ // the kubelet starts the next container after it
+		added.StartupProbe = &corev1.Probe{ // the kubelet starts the next container when this succeeds
 			ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: wait}},
 			PeriodSeconds: 1, FailureThreshold: 600, TimeoutSeconds: 1, SuccessThreshold: 1,
 		}
@@ -77,7 +78,7 @@ func proxy(image string) corev1.Container {
 	return corev1.Container{
 		Name: ContainerName, Image: image, Args: []string{"proxy", "--token=" + MountPath + "/token"},
 		Resources: corev1.ResourceRequirements{Limits: resources, Requests: resources.DeepCopy()},
-		SecurityContext: &corev1.SecurityContext{ // required by the restricted Pod Security Standard
+		SecurityContext: &corev1.SecurityContext{ // as the restricted Pod Security Standard requires
 			AllowPrivilegeEscalation: ptr.To(false),
 			ReadOnlyRootFilesystem:   ptr.To(true),
 			RunAsNonRoot:             ptr.To(true),
@@ -87,8 +88,8 @@ func proxy(image string) corev1.Container {
 	}
 }
 
-// volume returns the volume with the proxy's token. It has all fields for which the API server has defaults, so that it
-// can be compared.
+// volume returns the volume with the proxy's token. It sets all fields for which the API server has defaults, so that
+// it can be compared with a stored volume.
 func volume() corev1.Volume {
 	token := &corev1.ServiceAccountTokenProjection{Audience: "mesh.example.com", ExpirationSeconds: ptr.To[int64](43200), Path: "token"}
 	return corev1.Volume{Name: VolumeName, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
@@ -115,7 +116,7 @@ func hasVolume(spec *corev1.PodSpec) bool {
 	return slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == VolumeName })
 }
 
-// conflicts returns an error for each field that uses the name or the path of a part for something else.
+// conflicts returns an error for each field that uses a name or the path of the proxy for something else.
 func conflicts(spec *corev1.PodSpec) (errs field.ErrorList) {
 	at := field.NewPath("spec")
 	for i, v := range spec.Volumes {
@@ -136,7 +137,7 @@ func conflicts(spec *corev1.PodSpec) (errs field.ErrorList) {
 	return errs
 }
 
-// conflictsIn returns the conflicts in the user's version of the proxy, and none for other containers.
+// conflictsIn returns the conflicts in a user's version of the proxy container, and none for other containers.
 func conflictsIn(c *corev1.Container, at *field.Path) field.ErrorList {
 	if c.Name != ContainerName {
 		return nil
@@ -146,7 +147,7 @@ func conflictsIn(c *corev1.Container, at *field.Path) field.ErrorList {
 }
 
 // mountIn reports whether the container mounts the proxy's volume at its path. It returns an error for each other mount
-// or device there. It compares paths as the kubelet does.
+// or device at the path. It compares paths as the kubelet does.
 func mountIn(c *corev1.Container, at *field.Path) (mounted bool, errs field.ErrorList) {
 	const taken = "the path is reserved for the proxy's volume"
 	for i, m := range c.VolumeMounts {

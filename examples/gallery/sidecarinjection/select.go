@@ -9,13 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A selection is a way to select the revision, with the selectors of its hook.
+// A selection is one way in which a Namespace or a Pod selects the revision. It contains the selectors of its hook.
 type selection struct {
 	name              string
 	namespace, object []metav1.LabelSelectorRequirement
 }
 
-// defaultRevision serves everything that asks for a proxy and names no revision.
+// defaultRevision also serves Namespaces and Pods that ask for a proxy and name no revision.
 const defaultRevision = "default"
 
 func (c Config) revision() string { return cmp.Or(c.Revision, defaultRevision) }

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sidecarinjection has hooks that add a proxy container to Pods, with the conventions of Istio's injector:
+// Package sidecarinjection provides hooks that add a proxy container to Pods. They follow the conventions of Istio's
+// injector:
 //
-//   - A label on a namespace or on a Pod selects the revision of the injector, so that two revisions can run at the same
-//     time. The label of the namespace takes precedence. The revision default also serves namespaces with the label
-//     mesh.example.com/injection=enabled, and Pods that opt in.
+//   - A label on a Namespace or on a Pod selects the revision of the injector, so that two revisions can run at the
+//     same time. The label on the Namespace takes precedence. The revision default also serves namespaces with the
+//     label mesh.example.com/injection=enabled, and Pods that opt in.
 //   - mesh.example.com/inject=true or false, as a label or an annotation of the Pod, opts in or out. The label takes
-//     precedence over the annotation. Pods in the network of their node get no proxy, nor do static Pods.
-//   - Annotations of the Pod choose where the proxy is: an ordinary container at the end; the first container, for which
-//     the kubelet waits until the proxy is ready; or a native sidecar, which also serves init containers and lets Jobs
-//     finish.
-//   - A container of the Pod with the name of the proxy is the user's version of it. The image "auto" stands for the
-//     image of the injector.
+//     precedence over the annotation. Pods in the host network get no proxy, nor do static Pods.
+//   - Annotations of the Pod choose where the proxy is: an ordinary container at the end; the first container, so that
+//     the kubelet starts the others when the proxy is ready; or a native sidecar, which also serves init containers and
+//     lets Jobs finish.
+//   - A user can customize the proxy: a container of the Pod with the name of the proxy is used instead. The image
+//     "auto" stands for the image of the injector.
 //
-// Unlike Istio, the hooks deny unknown values, and Pods that use the name of the proxy's volume or its path for something
-// else. They are never called for kube-system. Do not select the namespace of the webhook: its Pods could not start while
-// none of them runs.
+// Unlike Istio, the hooks deny unknown values, and Pods that use the name of the proxy's volume or its path for
+// something else. They are never called for kube-system. Do not select the namespace of the webhook: its Pods could not
+// start again once none of them runs.
 //
-// The API server calls the hooks again after other webhooks, with Pods that have changed meanwhile. So a hook adds the
-// parts that are missing and never moves, replaces or counts anything.
+// The API server calls the hooks again after other webhooks, with Pods that have changed in the meantime. So a hook
+// only adds missing parts and replaces the image "auto". It never moves or replaces anything else.
 package sidecarinjection
 
 import (
@@ -40,7 +41,7 @@ const (
 	// InjectionLabel on a Namespace is "enabled" for the revision default. With any other value, the namespace gets no
 	// proxies.
 	InjectionLabel = "mesh.example.com/injection"
-	// InjectLabel is a label or an annotation of a Pod: "true" or "false".
+	// InjectLabel is the key of a label or an annotation of a Pod with the value "true" or "false".
 	InjectLabel = "mesh.example.com/inject"
 	// HoldAnnotation on a Pod with "true" makes its containers wait for the proxy. It takes precedence over the
 	// configuration.
@@ -51,7 +52,7 @@ const (
 	StatusAnnotation = "mesh.example.com/status"
 )
 
-// Hooks returns a hook for each way in which a namespace or a Pod can select the revision. They differ only in their
+// Hooks returns a hook for each way in which a Namespace or a Pod can select the revision. They differ only in their
 // selectors, and at most one of them matches a Pod.
 func Hooks(config Config) (all []*webhook.Hook) {
 	for _, s := range config.selections() {
@@ -96,7 +97,7 @@ func (c Config) inject(pod *corev1.Pod) error {
 	return nil
 }
 
-// wanted reports whether a Pod that the selectors have chosen gets a proxy.
+// wanted reports whether a Pod that matches the selectors gets a proxy.
 func wanted(pod *corev1.Pod) (bool, error) {
 	if _, isMirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; isMirror || pod.Spec.HostNetwork {
 		return false, nil
@@ -108,7 +109,8 @@ func wanted(pod *corev1.Pod) (bool, error) {
 	return parse(pod.Annotations, InjectLabel, true, metadata.Child("annotations"))
 }
 
-// parse returns the value of a label or an annotation that must be "true" or "false". Without it, it returns byDefault.
+// parse returns the value of a label or an annotation, which must be "true" or "false". If there is none with this key,
+// it returns byDefault.
 func parse(values map[string]string, key string, byDefault bool, at *field.Path) (bool, error) {
 	switch value, ok := values[key]; {
 	case !ok:

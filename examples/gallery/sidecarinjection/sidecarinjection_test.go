@@ -27,7 +27,7 @@ import (
 
 var config = Config{Image: "mesh-proxy:v1"}
 
-// pod returns a Pod with an init container, after it has applied the changes.
+// pod applies the changes to a Pod with an init container, and returns it.
 func pod(changes ...func(*corev1.Pod)) *corev1.Pod {
 	setup := func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{{Name: "setup", Image: "a"}} }
 	return gallerytest.Pod(append([]func(*corev1.Pod){setup}, changes...)...)
@@ -64,11 +64,11 @@ func TestPlaces(t *testing.T) {
 		{"the Pod asks for last", hold, pod(annotation(HoldAnnotation, "false")), "setup app mesh-proxy"},
 		{"the Pod asks for a native sidecar", hold, pod(annotation(NativeAnnotation, "true")), "mesh-proxy setup app"},
 		{"a native sidecar by default", nativeSidecars, pod(), "mesh-proxy setup app"},
-		{"the Pod wants none", nativeSidecars, pod(annotation(NativeAnnotation, "false")), "setup app mesh-proxy"},
+		{"the Pod asks for no native sidecar", nativeSidecars, pod(annotation(NativeAnnotation, "false")), "setup app mesh-proxy"},
 		{"opted out with a label", config, pod(label(InjectLabel, "false")), "setup app"},
 		{"opted out with an annotation", config, pod(annotation(InjectLabel, "false")), "setup app"},
-		{"the label counts", config, pod(label(InjectLabel, "true"), annotation(InjectLabel, "false")), "setup app mesh-proxy"},
-		{"in the network of the node", config, pod(func(p *corev1.Pod) { p.Spec.HostNetwork = true }), "setup app"},
+		{"the label takes precedence", config, pod(label(InjectLabel, "true"), annotation(InjectLabel, "false")), "setup app mesh-proxy"},
+		{"in the host network", config, pod(func(p *corev1.Pod) { p.Spec.HostNetwork = true }), "setup app"},
 		{"a mirror Pod", config, pod(annotation(corev1.MirrorPodAnnotationKey, "")), "setup app"},
 		{"the user's proxy stays where it is", nativeSidecars, pod(func(p *corev1.Pod) {
 			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: ContainerName}, corev1.Container{Name: "other"})
@@ -137,7 +137,8 @@ func TestDenials(t *testing.T) {
 	}
 }
 
-// TestSelections checks with the API server's code which hook is called. It is never more than one.
+// TestSelections checks which hook the API server calls, and that it never calls more than one. It uses the API
+// server's own matching code.
 func TestSelections(t *testing.T) {
 	t.Parallel()
 	type labels = map[string]string
@@ -165,7 +166,7 @@ func TestSelections(t *testing.T) {
 	for i, row := range rows {
 		for revision, want := range map[string]string{"default": row.byDefault, "canary": row.byCanary} {
 			if got := called(t, Config{Image: "a", Revision: revision}, "team-a", row.namespace, row.pod); got != want {
-				t.Errorf("row %d: the revision %s is called by %q, want %q", i, revision, got, want)
+				t.Errorf("row %d: of the revision %s, the API server calls %q, want %q", i, revision, got, want)
 			}
 		}
 	}
@@ -174,7 +175,7 @@ func TestSelections(t *testing.T) {
 	}
 }
 
-// called returns the names of the hooks that the API server calls for a Pod, without their common end.
+// called returns the names of the hooks that the API server calls for a Pod, without their common suffix.
 func called(t *testing.T, config Config, namespace string, namespaceLabels, podLabels map[string]string) string {
 	t.Helper()
 	configuration := configurationOf(t, Hooks(config))
@@ -241,8 +242,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestIdempotent runs the harness on the hook for a namespace that selects the revision, and with fewer samples on the
-// hook for a Pod that does. The other two have the same handler.
+// TestIdempotent runs the harness on the hook for Namespaces that select the revision, and with fewer samples on the
+// hook for Pods that select it. The other two hooks have the same handler.
 func TestIdempotent(t *testing.T) {
 	t.Parallel()
 	complete := pod(func(p *corev1.Pod) {

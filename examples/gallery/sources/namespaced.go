@@ -19,11 +19,11 @@ import (
 	"github.com/admitkit/admitkit/pkg/reads"
 )
 
-// ServiceAccounts returns a reader of ServiceAccounts. It requests the informer of the factory, which the caller starts.
-// If the cache does not have a ServiceAccount yet, the reader asks the API server.
+// ServiceAccounts returns a reader of ServiceAccounts. It requests an informer from the factory, which the caller must
+// start. If the cache does not contain a ServiceAccount yet, the reader asks the API server.
 func ServiceAccounts(client kubernetes.Interface, factory informers.SharedInformerFactory, metrics prometheus.Registerer) (*reads.Reader[*corev1.ServiceAccount], error) {
 	informer := factory.Core().V1().ServiceAccounts()
-	informer.Informer() // requests the cache
+	informer.Informer() // so that the factory starts it
 	return reads.New(reads.Options[*corev1.ServiceAccount]{
 		Resource: "serviceaccounts",
 		Cached: func(namespace, name string) (*corev1.ServiceAccount, error) {
@@ -39,13 +39,13 @@ func ServiceAccounts(client kubernetes.Interface, factory informers.SharedInform
 // noLimitRangesFor is how long a reader of LimitRanges remembers that a namespace has none.
 const noLimitRangesFor = 30 * time.Second
 
-// LimitRanges returns a reader of all LimitRanges of a namespace, in the order of their names. Its Get ignores the name,
-// so pass "*". It returns reads.ErrNotFound if the list is empty. The function requests the informer of the factory, which
-// the caller starts. If the cache has no LimitRange of the namespace, the reader asks the API server, and remembers for 30
-// seconds that the object does not exist.
+// LimitRanges returns a reader of all LimitRanges of a namespace, in the order of their names. Its Get ignores the
+// name, so pass "*". It returns reads.ErrNotFound if the list is empty. The function requests an informer from the
+// factory, which the caller must start. If the cache contains no LimitRange of the namespace, the reader asks the API
+// server, and remembers for 30 seconds that there is none.
 func LimitRanges(client kubernetes.Interface, factory informers.SharedInformerFactory, metrics prometheus.Registerer) (*reads.Reader[[]*corev1.LimitRange], error) {
 	informer := factory.Core().V1().LimitRanges()
-	informer.Informer() // requests the cache
+	informer.Informer() // so that the factory starts it
 	return reads.New(reads.Options[[]*corev1.LimitRange]{
 		Resource: "limitranges",
 		Cached: func(namespace, _ string) ([]*corev1.LimitRange, error) {
@@ -71,7 +71,7 @@ func LimitRanges(client kubernetes.Interface, factory informers.SharedInformerFa
 	})
 }
 
-// byName sorts the LimitRanges, or returns the error "not found" for an empty list.
+// byName sorts the LimitRanges by name. For an empty list it returns a NotFound error.
 func byName(found []*corev1.LimitRange) ([]*corev1.LimitRange, error) {
 	if len(found) == 0 {
 		return nil, apierrors.NewNotFound(corev1.Resource("limitranges"), "*")

@@ -54,7 +54,7 @@ func TestNamespaced(t *testing.T) {
 	check()
 	client.ClearActions()
 	check()
-	if lists := count(client.Actions(), "limitranges"); lists != 1 { // only of team-a: team-c is remembered
+	if lists := count(client.Actions(), "limitranges"); lists != 1 { // only for team-a: the reader remembers that team-c has none
 		t.Errorf("the reader listed LimitRanges %d times", lists)
 	}
 	factory.Start(t.Context().Done())

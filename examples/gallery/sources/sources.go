@@ -32,17 +32,18 @@ import (
 	"github.com/admitkit/admitkit/pkg/reads"
 )
 
-// Sources has a method for each kind of object. The first call of a method requests the informer of the kind, and each
-// call declares the permissions that the informer needs. The program is ready only when the caches of all informers
-// have synced.
+// Sources has a method for each kind of object that the hooks read. Each method declares the permissions that its
+// requests need. A method that reads from a cache also requests the informer of the kind. The program is ready only
+// when the caches of all informers have synced.
 type Sources struct {
 	deps      *program.Deps
 	client    kubernetes.Interface
 	informers informers.SharedInformerFactory
-	run       sync.Once // runs the informers
+	run       sync.Once // hands the informers to the program
 }
 
-// New returns sources whose informers the program runs. Without informers, the program needs no cluster.
+// New returns sources whose informers the program runs. If no method requests an informer, the program starts without a
+// cluster.
 func New(deps *program.Deps) (*Sources, error) {
 	config := rest.CopyConfig(deps.Config)
 	config.QPS = -1 // readers and authorizers limit their requests themselves
@@ -62,11 +63,12 @@ func (s *Sources) factory() informers.SharedInformerFactory {
 // Metrics returns the registry of the program's metrics.
 func (s *Sources) Metrics() prometheus.Registerer { return s.deps.Metrics }
 
-// Namespaces returns a reader of Namespaces. It reads a Namespace from the API server if the cache does not have it yet.
+// Namespaces returns a reader of Namespaces. It reads a Namespace from the API server if the cache does not contain it
+// yet.
 func (s *Sources) Namespaces() (*reads.Reader[*corev1.Namespace], error) {
 	s.deps.Needs(reads.Rule("", "namespaces"))
 	informer := s.factory().Core().V1().Namespaces()
-	informer.Informer() // requests the cache
+	informer.Informer() // so that the factory starts it
 	return reads.New(reads.Options[*corev1.Namespace]{
 		Resource: "namespaces",
 		Cached:   func(_, name string) (*corev1.Namespace, error) { return informer.Lister().Get(name) },
@@ -78,11 +80,11 @@ func (s *Sources) Namespaces() (*reads.Reader[*corev1.Namespace], error) {
 }
 
 // RuntimeClasses returns a reader of RuntimeClasses. It reads a RuntimeClass from the API server if the cache does not
-// have it yet.
+// contain it yet.
 func (s *Sources) RuntimeClasses() (*reads.Reader[*nodev1.RuntimeClass], error) {
 	s.deps.Needs(reads.Rule(nodev1.GroupName, "runtimeclasses"))
 	informer := s.factory().Node().V1().RuntimeClasses()
-	informer.Informer() // requests the cache
+	informer.Informer() // so that the factory starts it
 	return reads.New(reads.Options[*nodev1.RuntimeClass]{
 		Resource: "runtimeclasses",
 		Cached:   func(_, name string) (*nodev1.RuntimeClass, error) { return informer.Lister().Get(name) },
@@ -93,8 +95,8 @@ func (s *Sources) RuntimeClasses() (*reads.Reader[*nodev1.RuntimeClass], error) 
 	})
 }
 
-// ServiceAccounts returns a reader of ServiceAccounts. It reads a ServiceAccount from the API server if the cache does not
-// have it yet.
+// ServiceAccounts returns a reader of ServiceAccounts. It reads a ServiceAccount from the API server if the cache does
+// not contain it yet.
 func (s *Sources) ServiceAccounts() (*reads.Reader[*corev1.ServiceAccount], error) {
 	s.deps.Needs(reads.Rule("", "serviceaccounts"))
 	return ServiceAccounts(s.client, s.factory(), s.deps.Metrics)
@@ -124,8 +126,8 @@ func (s *Sources) PriorityClasses() schedulinglisters.PriorityClassLister {
 	return s.factory().Scheduling().V1().PriorityClasses().Lister()
 }
 
-// Pods returns a reader that asks the API server for each Pod. It has no cache: a cache of all Pods is large, and hooks
-// that need it rarely read a Pod.
+// Pods returns a reader that asks the API server for each Pod. It has no cache: a cache of all Pods is large, and the
+// hooks that use this reader read Pods rarely.
 func (s *Sources) Pods() (*reads.Reader[*corev1.Pod], error) {
 	s.deps.Needs(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}})
 	return reads.New(reads.Options[*corev1.Pod]{
@@ -146,8 +148,8 @@ func (s *Sources) Users() (*access.Authorizer, error) {
 	return access.New(access.Options{Client: s.client.AuthorizationV1()})
 }
 
-// Kinds returns a mapper of the kinds that the API server serves. Every user may discover them. The mapper discovers
-// them again every 30 s, as that of the API server's own admission controllers does.
+// Kinds returns a mapper of the kinds that the API server serves. It needs no permission, because every user may
+// discover them. The mapper discovers them again every 30 s, as the API server does for its own admission controllers.
 func (s *Sources) Kinds() meta.RESTMapper {
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(s.client.Discovery()))
 	s.deps.Run(rediscovery(mapper.Reset))
@@ -170,14 +172,14 @@ func (s *Sources) Ingresses(indexes cache.Indexers) (cache.Indexer, error) {
 	return informer.GetIndexer(), informer.AddIndexers(indexes)
 }
 
-// PodsOfNamespaces returns a lister of the Pods of a namespace. It has no cache, because a cache of all Pods of a cluster
-// is large.
+// PodsOfNamespaces returns a lister of Pods by namespace. It has no cache, because a cache of all Pods of a cluster is
+// large.
 func (s *Sources) PodsOfNamespaces() *PodLister {
 	s.deps.Needs(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}})
 	return &PodLister{s.client}
 }
 
-// A PodLister lists Pods with requests to the API server.
+// A PodLister lists the Pods of a namespace. Each call sends a request to the API server.
 type PodLister struct{ client kubernetes.Interface }
 
 // ListPods returns the Pods of a namespace.

@@ -22,8 +22,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/reads"
 )
 
-// start returns sources for a fake API server. It serves the kind Pod. For every kind, also for others, it has a single
-// object, whose name is "new". It lists only the Pods of the namespace "new".
+// start returns sources for a fake API server. Its discovery lists only the kind Pod. But a request for an object of
+// any kind succeeds if the name is "new". It lists only the Pods of the namespace "new".
 func start(t *testing.T) (*program.Deps, *Sources) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -57,7 +57,8 @@ func start(t *testing.T) (*program.Deps, *Sources) {
 	return deps, s
 }
 
-// TestReadersAskTheAPIServer checks that the readers get an object from the API server if their cache does not have it.
+// TestReadersAskTheAPIServer checks that the readers get an object from the API server if their cache does not contain
+// it.
 func TestReadersAskTheAPIServer(t *testing.T) {
 	_, s := start(t)
 	namespaces, err := s.Namespaces()
@@ -91,7 +92,7 @@ func TestReadersAskTheAPIServer(t *testing.T) {
 	}
 }
 
-// TestPermissions checks that each source declares the permissions of its informer, and no others.
+// TestPermissions checks that each source declares the permissions that it needs, and no others.
 func TestPermissions(t *testing.T) {
 	cached := []string{"get", "list", "watch"}
 	for resource, source := range map[string]struct {
@@ -150,8 +151,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestPodsAreListed checks that the lister asks the API server, which has one Pod in the namespace new, and which
-// permission it declares.
+// TestPodsAreListed checks that the lister returns the Pods from the API server, and declares the permission for that.
 func TestPodsAreListed(t *testing.T) {
 	deps, s := start(t)
 	pods := s.PodsOfNamespaces()

@@ -13,8 +13,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/reads"
 )
 
-// CachedPods returns a reader of Pods. It reads a Pod from the API server if the cache does not have it yet. The cache has all
-// Pods of the cluster.
+// CachedPods returns a reader of Pods. It reads a Pod from the API server if the cache does not contain it yet. The
+// cache contains all Pods of the cluster.
 func (s *Sources) CachedPods() (*reads.Reader[*corev1.Pod], error) {
 	s.deps.Needs(reads.Rule("", "pods"))
 	lister := s.factory().Core().V1().Pods().Lister()
@@ -28,7 +28,7 @@ func (s *Sources) CachedPods() (*reads.Reader[*corev1.Pod], error) {
 	})
 }
 
-// Nodes returns a reader of Nodes. It reads a Node from the API server if the cache does not have it yet.
+// Nodes returns a reader of Nodes. It reads a Node from the API server if the cache does not contain it yet.
 func (s *Sources) Nodes() (*reads.Reader[*corev1.Node], error) {
 	s.deps.Needs(reads.Rule("", "nodes"))
 	lister := s.factory().Core().V1().Nodes().Lister()

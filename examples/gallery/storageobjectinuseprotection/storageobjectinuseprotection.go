@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storageobjectinuseprotection has the hook of Kubernetes' admission controller StorageObjectInUseProtection: a
-// volume, a claim and a VolumeAttributesClass get a finalizer, which a controller removes when the object is not in use.
+// Package storageobjectinuseprotection reimplements Kubernetes' admission controller StorageObjectInUseProtection as a
+// hook: each new PersistentVolume, PersistentVolumeClaim and VolumeAttributesClass gets a finalizer. A controller
+// removes it when the object is deleted and no longer in use.
 //
 // The original is k8s.io/kubernetes/plugin/pkg/admission/storage/storageobjectinuseprotection. The hook differs from it
-// in one point: the API server does not call it for claims in kube-system and in the namespace of the webhook, so that
-// a cluster can repair itself while the webhook is down. In a cluster without the controllers that remove the
-// finalizers, the deletion of these objects never ends.
+// in one point: the API server does not call it for claims in kube-system or in the namespace of the webhook, so that a
+// cluster can repair itself while the webhook is down. In a cluster without the controllers that remove the finalizers,
+// these objects are never deleted.
 package storageobjectinuseprotection
 
 import (

@@ -23,7 +23,8 @@ func Merge(all []corev1.Toleration) []corev1.Toleration {
 	return merged
 }
 
-// Covers reports whether wide tolerates every taint that t tolerates, for at least as long.
+// Covers reports whether wide tolerates every taint that t tolerates, for at least as long, by the rules of the
+// originals.
 func Covers(wide, t corev1.Toleration) bool {
 	if equal(wide, t) {
 		return true

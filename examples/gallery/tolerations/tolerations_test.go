@@ -32,7 +32,7 @@ func TestCovers(t *testing.T) {
 		{"no operator means Equal", corev1.Toleration{Key: "a", Value: "1"}, equals, true},
 		{"another value", corev1.Toleration{Key: "a", Value: "2"}, equals, false},
 		{"for longer", evict(seconds(60)), evict(seconds(61)), false},
-		{"for ever", evict(seconds(60)), evict(nil), false},
+		{"forever", evict(seconds(60)), evict(nil), false},
 		{"for less time", evict(seconds(60)), evict(seconds(59)), true},
 		{"numbers are not compared", corev1.Toleration{Key: "a", Operator: corev1.TolerationOpGt, Value: "1"}, equals, false},
 	}

@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package uniqueingresshosts has a hook that denies an Ingress with a host that an Ingress of another namespace has. So
-// no team can take the traffic of another one. Several Ingresses of one namespace may share a host.
+// Package uniqueingresshosts provides a hook that denies an Ingress with a host that an Ingress in another namespace
+// already has. So no team can take over the traffic of another one. Several Ingresses of one namespace may share a
+// host.
 //
-// The hook compares the hosts of the rules as they are: a wildcard such as *.example.com is a host of its own, and a
-// rule without a host is not compared. An Ingress may keep hosts that it has had before the hook was there.
+// The hook compares the hosts of the rules literally: a wildcard such as *.example.com is a host of its own, and a rule
+// without a host is ignored. An Ingress may keep hosts that it had before the hook was installed.
 //
 // # What the hook cannot guarantee
 //
-// The hook reads the Ingresses from a cache, which is a moment late. If two Ingresses with the same host are created at
-// the same time, each can be admitted, by one replica of the webhook or by two, because neither is in the cache yet. No
-// validating webhook can prevent that: it decides before the object is stored. There are two remedies:
+// The hook reads the Ingresses from a cache, which lags slightly behind. If two Ingresses with the same host are
+// created at the same time, each can be admitted, by one replica of the webhook or by two, because neither is in the
+// cache yet. No validating webhook can prevent that: it decides before the object is stored. There are two remedies:
 //
-//   - Find duplicates later. A controller that watches Ingresses uses the same index, [Indexers]: if a host has
-//     Ingresses in two namespaces, it reports the newer one. Most ingress controllers, such as ingress-nginx, keep
-//     routing a host to the oldest Ingress.
-//   - Reserve a host before it is used. The reservation is a cluster-scoped object, whose name is the host. Only one can
-//     be created, because etcd stores each name once. The hook then denies hosts that the namespace has not reserved.
+//   - Find duplicates later. A controller that watches Ingresses can use the same index, [Indexers]. If a host has
+//     Ingresses in two namespaces, the controller reports the newer one. Most ingress controllers, such as
+//     ingress-nginx, keep routing a host to the oldest Ingress.
+//   - Reserve a host before it is used. The reservation is a cluster-scoped object with the host as its name. Only one
+//     can be created, because the API server stores each name once. The hook then denies hosts that the namespace has
+//     not reserved.
 package uniqueingresshosts
 
 import (
@@ -46,8 +48,8 @@ func Indexers() cache.Indexers {
 	}}
 }
 
-// Hook returns the hook that denies the hosts of others. The cache holds the Ingresses of all namespaces and has the
-// index of [Indexers].
+// Hook returns the hook that denies hosts of other namespaces. The cache must contain the Ingresses of all namespaces
+// and have the index of [Indexers].
 func Hook(ingresses cache.Indexer) *webhook.Hook {
 	return webhook.Validating(admissionregistrationv1.ValidatingWebhook{
 		Name:  "uniqueingresshosts.example.com",
@@ -65,14 +67,14 @@ func Hook(ingresses cache.Indexer) *webhook.Hook {
 				return err
 			} else if other {
 				return forbidden.Error(req.AdmissionRequest(), req.Object, fmt.Sprintf(
-					"an Ingress of another namespace has the host %s: use another host, or ask a cluster administrator for this one", host))
+					"an Ingress in another namespace has the host %s: use another host, or ask a cluster administrator for this one", host))
 			}
 		}
 		return nil
 	})
 }
 
-// isElsewhere reports whether an Ingress outside of the namespace has the host.
+// isElsewhere reports whether an Ingress in another namespace has the host.
 func isElsewhere(ingresses cache.Indexer, host, namespace string) (bool, error) {
 	found, err := ingresses.ByIndex(byHost, host)
 	return slices.ContainsFunc(found, func(object any) bool { return object.(*networkingv1.Ingress).Namespace != namespace }), err

@@ -38,7 +38,7 @@ func ingresses(t *testing.T, all ...*networkingv1.Ingress) cache.Indexer {
 func TestHook(t *testing.T) {
 	t.Parallel()
 	denial := func(host string) string {
-		return `ingresses.networking.k8s.io "shop" is forbidden: an Ingress of another namespace has the host ` + host +
+		return `ingresses.networking.k8s.io "shop" is forbidden: an Ingress in another namespace has the host ` + host +
 			": use another host, or ask a cluster administrator for this one"
 	}
 	rows := []struct {
@@ -49,7 +49,7 @@ func TestHook(t *testing.T) {
 		{"a free host", []string{"new.example.com"}, nil, ""},
 		{"a host of another namespace", []string{"new.example.com", "taken.example.com"}, nil, denial("taken.example.com")},
 		{"a host of the same namespace", []string{"own.example.com"}, nil, ""},
-		{"a host of both namespaces", []string{"both.example.com"}, nil, denial("both.example.com")},
+		{"a host of the same and of another namespace", []string{"both.example.com"}, nil, denial("both.example.com")},
 		{"no host", []string{""}, nil, ""},
 		{"no rule", nil, nil, ""},
 		{"a wildcard is a host", []string{"*.example.com"}, nil, denial("*.example.com")},

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A Config has the requests for containers that have none. The zero value has no requests.
+// A Config contains the requests for containers that have none. The zero value adds none.
 type Config struct {
 	Requests corev1.ResourceList `json:"requests"`
 }
@@ -23,7 +23,7 @@ type Config struct {
 //
 //	requests: {cpu: 100m, memory: 128Mi}
 //
-// Without a file, if the argument is empty, these are the requests. The error names the file and the field.
+// If file is empty, Load returns these requests. The error names the file and the field.
 func Load(file string) (Config, error) {
 	if file == "" {
 		return Config{corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")}}, nil

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workloaddefaults has a hook that completes the Pod template of every workload: containers without requests
-// get default ones, and the template gets the owner label of its namespace. So every Pod can be scheduled by what it
-// needs, and its costs can be charged.
+// Package workloaddefaults provides a hook that completes the Pod template of every workload. Containers without
+// requests get default ones, and the template gets the owner label of its Namespace. So the scheduler knows what each
+// Pod needs, and its costs can be charged to an owner.
 //
 // The hook only adds what is missing. It adds no request for a resource that the container limits, because the request
-// could exceed the limit. It adds none for a resource of the Pod as a whole (spec.resources) either.
+// could exceed the limit. Nor does it add one for a resource that the Pod as a whole requests or limits
+// (spec.resources).
 //
-// The template of a workload also gets an annotation, which Kubernetes copies to the Pods. The hook skips Pods that have
-// it and a controller: their template has been completed. A Deployment that is older than the hook is completed when its
-// template next changes. Until then, the hook completes its Pods. It never changes a ReplicaSet or a
-// ReplicationController, but their Pods: see webhook.MutatingPodTemplates.
+// The template of a workload also gets an annotation, which Kubernetes copies to the Pods. The hook skips Pods that
+// have the annotation and a controller, because their template has been completed. A Deployment that is older than the
+// hook is completed when its template next changes. Until then, the hook completes its Pods. It never changes a
+// ReplicaSet or a ReplicationController, only their Pods: see webhook.MutatingPodTemplates.
 package workloaddefaults
 
 import (
@@ -33,7 +34,7 @@ const (
 	Annotation = "workloaddefaults.example.com/completed"
 )
 
-// Hook returns the hook that completes templates. The configuration is that of [Load].
+// Hook returns the hook that completes templates. [Load] returns the configuration.
 func Hook(namespaces *reads.Reader[*corev1.Namespace], config Config) *webhook.Hook {
 	p := &policy{namespaces, config}
 	return webhook.MutatingPodTemplates(admissionregistrationv1.MutatingWebhook{
@@ -92,7 +93,7 @@ func has(set *corev1.ResourceRequirements, name corev1.ResourceName) bool {
 	return requested || limited
 }
 
-// addMissing adds an entry to a map, unless there is one with this key.
+// addMissing adds an entry to a map, unless the map has this key.
 func addMissing[M ~map[K]V, K comparable, V any](to *M, key K, value V) {
 	if *to == nil {
 		*to = M{}

@@ -21,7 +21,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// hook returns the hook for a cluster with one namespace, team-a, whose owner is shop.
+// hook returns the hook for a cluster with one Namespace, team-a, whose owner label is shop.
 func hook(t *testing.T) *webhook.Hook {
 	t.Helper()
 	config, err := Load("")

@@ -24,7 +24,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/webhooktest"
 )
 
-// Pod returns a Pod with one container, after it has applied the changes.
+// Pod applies the changes to a Pod with one container, and returns it.
 func Pod(changes ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -118,7 +118,7 @@ func NamespaceReader(all ...*corev1.Namespace) *reads.Reader[*corev1.Namespace] 
 		Live:     func(_ context.Context, _, name string) (*corev1.Namespace, error) { return get(name) },
 	})
 	if err != nil {
-		panic(err) // an option is missing above
+		panic(err) // impossible: all required options are set above
 	}
 	return reader
 }
@@ -129,23 +129,23 @@ func Idempotent(t *testing.T, hook func() *webhook.Hook, samples ...runtime.Obje
 	check(t, registration(t, hook), hook, idempotence.Options{}, samples)
 }
 
-// IdempotentExcept runs the harness as Idempotent does, but without the law. Use it if the hook breaks the law on every
-// operation, as the original admission controller does. The log contains the reason.
+// IdempotentExcept runs the harness as Idempotent does, but without the law. Use it if the law fails on every
+// operation, as it does for the original admission controller. The reason is logged.
 func IdempotentExcept(t *testing.T, law idempotence.Law, reason string, hook func() *webhook.Hook, samples ...runtime.Object) {
 	t.Helper()
 	t.Logf("%s is not checked: %s", law, reason)
 	check(t, registration(t, hook), hook, idempotence.Options{Without: []idempotence.Law{law}}, samples)
 }
 
-// IdempotentExceptAt runs the harness as Idempotent does, but ignores changes at the field path. Use it if the hook does
-// not write the same there in each call, as the original admission controller does. The report repeats the reason.
+// IdempotentExceptAt runs the harness as Idempotent does, but ignores changes at the field path. Use it if the hook
+// writes another value there in each call, as the original admission controller does. The report repeats the reason.
 func IdempotentExceptAt(t *testing.T, path, reason string, hook func() *webhook.Hook, samples ...runtime.Object) {
 	t.Helper()
 	check(t, registration(t, hook), hook, idempotence.Options{Exceptions: []idempotence.Exception{{Path: path, Reason: reason}}}, samples)
 }
 
-// IdempotentWithout runs the harness twice: without the law, and with all laws for CREATE only. Use it if the hook
-// breaks the law on UPDATE, as the original admission controller does.
+// IdempotentWithout runs the harness twice: without the law, and with all laws for CREATE only. Use it if the law fails
+// on UPDATE, as it does for the original admission controller.
 func IdempotentWithout(t *testing.T, law idempotence.Law, hook func() *webhook.Hook, samples ...runtime.Object) {
 	t.Helper()
 	of := registration(t, hook)
