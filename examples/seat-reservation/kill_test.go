@@ -25,11 +25,12 @@ import (
 	"github.com/admitkit/admitkit/examples/internal/livetest"
 )
 
-// victim is set in the environment of a process that runs the program and kills itself.
+// victim is an environment variable with the path of a kubeconfig. If it is set, the test process runs the program and
+// kills itself.
 const victim = "SEAT_RESERVATION_VICTIM"
 
-// victimMain runs the program, instead of tests, if this process is the victim. The process gets the listener of the
-// hooks as its first extra file. It kills itself as soon as the API server has stored a seat.
+// victimMain runs the program, instead of tests, if this process is the victim. The process inherits the listener of
+// the hooks as its first extra file. It kills itself as soon as the API server has stored a reservation.
 func victimMain() {
 	kubeconfig := os.Getenv(victim)
 	if kubeconfig == "" {
@@ -48,7 +49,7 @@ func victimMain() {
 	os.Exit(0)
 }
 
-// suicidal ends the process after the first write of a ConfigMap, without any cleanup.
+// suicidal is a transport that kills the process after the first successful write of a ConfigMap, without any cleanup.
 type suicidal struct{ next http.RoundTripper }
 
 func (s suicidal) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -71,8 +72,8 @@ func (s suicidal) RoundTrip(req *http.Request) (*http.Response, error) {
 	select {} // until the signal arrives
 }
 
-// The program is killed between its side effect and the storage of the Pod. Its successor has only the permissions that
-// the program prints.
+// The program is killed after it has reserved a seat, and before the Pod is stored. Its successor has only the
+// permissions that the program prints.
 func TestKillAfterTheReservation(t *testing.T) {
 	g, namespace := setUp(t)
 	key := client.ObjectKey{Namespace: "seat-reservation", Name: "seats"}
@@ -106,8 +107,8 @@ func TestKillAfterTheReservation(t *testing.T) {
 }
 
 // account creates the namespace and the ServiceAccount of the program, with the permissions that the program prints. It
-// returns the path of a kubeconfig file. After the test it removes the namespace, and the configurations that the program
-// has installed.
+// returns the path of a kubeconfig file for the ServiceAccount. After the test it deletes the namespace and the
+// configurations that the program has installed.
 func account(t *testing.T, namespace string, args []string) string {
 	t.Helper()
 	t.Cleanup(func() {

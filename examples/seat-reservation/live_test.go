@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	livetest.Main(m, &cluster)
 }
 
-// atOnce ends a reservation before the reconciler can see it. So tests need not wait.
+// atOnce is a Hold that ends a reservation before the reconciler can see it, so that tests need not wait.
 const atOnce = time.Nanosecond
 
 // patience is the time limit of Eventually, for a slow machine.
@@ -140,7 +140,7 @@ func ledger(ctx context.Context, key client.ObjectKey) func() ([]string, error) 
 const noSeat = "all 1 seats are taken: delete a Pod, or wait until one has finished"
 
 // A Pod gets a seat, and its gate is removed. When it has finished or is deleted, the next one gets the seat.
-func TestSeatsArePassedOn(t *testing.T) {
+func TestReleasedSeatGoesToTheNextPod(t *testing.T) {
 	g, namespace := setUp(t)
 	serve(t, seats.Options{Seats: 1, Hold: time.Hour})()
 	create := func(name string) func() error {
@@ -193,7 +193,7 @@ func TestReservationIsHeld(t *testing.T) {
 	g.Eventually(gates(t.Context(), namespace, "one")).Should(BeEmpty())
 	// The name exists, so this Pod is not stored, but a seat is reserved for it.
 	g.Expect(cluster.Client.Create(t.Context(), pod(namespace, "one"))).To(MatchError(apierrors.IsAlreadyExists, "IsAlreadyExists"))
-	// After this the reconciler has seen the reservation: it releases the other seat.
+	// The reconciler releases the seat of the deleted Pod. By then, it has also seen the reservation, and kept it.
 	g.Expect(cluster.Client.Delete(t.Context(), taken)).To(Succeed())
 	g.Eventually(ledger(t.Context(), ledgerKey)).Should(Equal([]string{"one?"}))
 }
@@ -212,7 +212,7 @@ func TestReservationAfterAConflictIsReleased(t *testing.T) {
 	g.Expect(cluster.Client.Create(t.Context(), pod(namespace, "two"))).To(Succeed())
 }
 
-// A Pod is stored after its reservation has ended, and another Pod has the seat. The late Pod must wait for the seat.
+// A Pod is stored after its reservation has expired, and another Pod has the seat. The late Pod must wait for the seat.
 func TestLatePodWaits(t *testing.T) {
 	g, namespace := setUp(t)
 	reconcile := serve(t, seats.Options{Seats: 1, Hold: time.Hour})
@@ -235,7 +235,7 @@ func TestLatePodWaits(t *testing.T) {
 	record(taken)
 	reconcile()
 	g.Eventually(ledger(t.Context(), ledgerKey)).Should(Equal([]string{"first"}))
-	record(taken) // the reconciler begins again after it has removed gates
+	record(taken) // the reconciler handles this change only after it has removed the gates
 	g.Eventually(ledger(t.Context(), ledgerKey)).Should(Equal([]string{"first"}))
 	g.Expect(gates(t.Context(), namespace, "first")()).To(BeEmpty())
 	g.Expect(gates(t.Context(), namespace, "late")()).NotTo(BeEmpty())
@@ -248,7 +248,7 @@ func TestLatePodWaits(t *testing.T) {
 // Another replica takes the last seat between the hook's read of the ledger and its write.
 func TestConflictInTheLedgerTakesNoSeatTwice(t *testing.T) {
 	for _, existing := range []bool{false, true} {
-		t.Run(fmt.Sprintf("the ledger exists is %v", existing), func(t *testing.T) {
+		t.Run(fmt.Sprintf("the ledger exists: %v", existing), func(t *testing.T) {
 			g, namespace := setUp(t)
 			stored := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ledgerKey.Namespace, Name: ledgerKey.Name}}
 			if existing {
@@ -270,7 +270,7 @@ func TestConflictInTheLedgerTakesNoSeatTwice(t *testing.T) {
 	}
 }
 
-// An interrupted client calls by before its first write.
+// An interrupted client calls the function by before its first write.
 type interrupted struct {
 	client.Client
 	by func() error
@@ -297,7 +297,7 @@ func (c *interrupted) Update(ctx context.Context, object client.Object, options 
 	return c.Client.Update(ctx, object, options...)
 }
 
-// A dry run gets the answer of a real request, and takes no seat.
+// A dry run gets the same answer as a real request, and takes no seat.
 func TestDryRunTakesNoSeat(t *testing.T) {
 	g, namespace := setUp(t)
 	serve(t, seats.Options{Seats: 1, Hold: time.Hour})

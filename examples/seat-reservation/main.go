@@ -21,7 +21,7 @@ func newProgram() program.Program {
 	return program.Program{
 		Name: "seat-reservation",
 		Flags: func(flags *flag.FlagSet) {
-			flags.IntVar(&o.Seats, "seats", 10, "`number` of Pods that may have a seat at a time")
+			flags.IntVar(&o.Seats, "seats", 10, "largest `number` of Pods that may have a seat at a time")
 			flags.DurationVar(&o.Hold, "hold", 5*time.Minute, "how long a seat stays reserved for a Pod that is not stored yet; choose more than the --request-timeout of the API server")
 		},
 		Hooks: func(_ context.Context, deps *program.Deps) ([]*webhook.Hook, error) { return seats.New(deps, o) },

@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// Required is the label of a namespace whose Pods need a seat. Its value is "true".
+	// Required is the label of a Namespace whose Pods need a seat. Its value must be "true".
 	Required = "seats.example.com/required"
 	// Mark is the name of the scheduling gate and of the label that these Pods get.
 	Mark = "seats.example.com/seat"
 )
 
-// Hooks returns a hook that marks new Pods, and a hook that reserves a seat for each.
+// Hooks returns the hook that marks new Pods, and the hook that reserves a seat for each of them.
 func Hooks(ledger *Ledger) []*webhook.Hook {
 	rules := webhook.Rules(webhook.OnCreate("", "v1", "pods"))
 	required := &metav1.LabelSelector{MatchLabels: map[string]string{Required: "true"}}
@@ -39,7 +39,7 @@ func Hooks(ledger *Ledger) []*webhook.Hook {
 	}
 }
 
-// mark adds the gate and the label. A Pod that has a node cannot wait, so mark denies it.
+// mark adds the gate and the label to the Pod. A Pod that already has a node cannot wait, so mark denies it.
 func mark(_ context.Context, req *webhook.Request[corev1.Pod]) error {
 	if req.Object.Spec.NodeName != "" {
 		return field.Forbidden(field.NewPath("spec", "nodeName"), "the Pod must wait for a seat before it gets a node: use spec.nodeSelector")
@@ -51,8 +51,8 @@ func mark(_ context.Context, req *webhook.Request[corev1.Pod]) error {
 	return nil
 }
 
-// reserve takes a seat for the Pod. A validating hook does this, because it sees the UID of the new Pod. On a dry run it
-// gives the same answer and does not write.
+// reserve takes a seat for the Pod. A validating hook does this, because it sees the UID of the new Pod. On a dry run,
+// the hook gives the same answer but writes nothing.
 func reserve(ledger *Ledger) func(context.Context, *webhook.Request[corev1.Pod]) error {
 	return func(ctx context.Context, req *webhook.Request[corev1.Pod]) error {
 		if _, labelled := req.Object.Labels[Mark]; !labelled || !gated(req.Object) {

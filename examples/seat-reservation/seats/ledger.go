@@ -21,23 +21,24 @@ import (
 // based on an older version of the ConfigMap, so two replicas cannot take the same seat.
 type Ledger struct {
 	Options
-	// ConfigMap is created by the first write.
+	// ConfigMap is the namespace and the name of the ConfigMap. The first write creates it.
 	ConfigMap client.ObjectKey
 	// Client must read from the API server, not from a cache.
 	Client client.Client
 }
 
-// entries are the taken seats by the UIDs of their Pods.
+// entries maps the UID of each Pod that has a seat to its entry.
 type entries map[types.UID]entry
 
 type entry struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Expires is the end of a reservation. It is zero once the Pod is known to be stored.
+	// Expires is the time when a reservation ends. It is zero once the reconciler has seen the stored Pod.
 	Expires time.Time `json:"expires,omitzero"`
 }
 
-// take gives the Pod a seat, unless the Pod has one or all are taken. It reports whether the Pod has a seat now.
+// take gives the Pod a seat, unless the Pod already has one or all seats are taken. It reports whether the Pod has a
+// seat now.
 func (l *Ledger) take(taken entries, pod *corev1.Pod, expires time.Time) bool {
 	if _, has := taken[pod.UID]; has {
 		return true
@@ -49,8 +50,8 @@ func (l *Ledger) take(taken entries, pod *corev1.Pod, expires time.Time) bool {
 	return true
 }
 
-// change reads the ledger and lets edit change it. If there is a change, it calls store with a function that writes the
-// ledger. If another client has written the ledger in between, change starts again.
+// change reads the ledger and lets edit change the entries. If they have changed, it calls store with a function that
+// writes the ledger. If another client has written the ledger in between, change starts again.
 func (l *Ledger) change(ctx context.Context, edit func(entries) error, store func(write func() error) error) error {
 	backoff := wait.Backoff{Duration: 10 * time.Millisecond, Factor: 1.2, Jitter: 1, Steps: 20} // about 3 seconds
 	outdated := func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }

@@ -14,16 +14,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// A Reconciler brings the ledger and the Pods into line. Several replicas may run it at once, because each of its writes
-// depends on the version that it has read.
+// A Reconciler makes the ledger match the stored Pods, and removes the gates of the Pods that have a seat. Several
+// replicas may run it at once, because each of its writes depends on the version that it has read.
 type Reconciler struct {
 	Ledger *Ledger
-	// Cache has the marked Pods.
+	// Cache reads the marked Pods.
 	Cache client.Reader
 }
 
-// Reconcile updates the whole ledger, then removes the gates of all Pods that have a seat. It does not depend on what was
-// done before, so it may end at any point and start again.
+// Reconcile updates the whole ledger, and then removes the gates of all Pods that have a seat. It does not depend on
+// earlier runs, so it may be stopped at any point and start again.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	var marked corev1.PodList
 	if err := r.Cache.List(ctx, &marked); err != nil {
@@ -54,8 +54,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: next}, nil
 }
 
-// release removes the entries of Pods that need no seat. It returns the time until the next reservation expires, or zero
-// if none is left.
+// release removes the entries of Pods that need no seat, and confirms the reservations of stored Pods. It returns the
+// time until the next remaining reservation expires, or zero if there is none.
 func (r *Reconciler) release(ctx context.Context, taken entries) (next time.Duration, err error) {
 	for uid, e := range taken {
 		pod, err := r.find(ctx, uid, e)
@@ -76,8 +76,8 @@ func (r *Reconciler) release(ctx context.Context, taken entries) (next time.Dura
 	return next, nil
 }
 
-// find returns the Pod of an entry, or nil if it does not exist. The cache may lag behind, so find asks the API server before
-// it returns nil. A Pod with the same name and another UID is another Pod.
+// find returns the Pod of an entry, or nil if it does not exist. The cache may lag behind, so find asks the API server
+// before it returns nil. A Pod with the same name but another UID is another Pod.
 func (r *Reconciler) find(ctx context.Context, uid types.UID, e entry) (*corev1.Pod, error) {
 	for _, reader := range []client.Reader{r.Cache, r.Ledger.Client} {
 		pod := &corev1.Pod{}
@@ -92,7 +92,8 @@ func (r *Reconciler) find(ctx context.Context, uid types.UID, e entry) (*corev1.
 	return nil, nil
 }
 
-// removeGate lets the scheduler see the Pod. If the Pod has changed or is deleted, another event follows.
+// removeGate removes the gate, so that the scheduler considers the Pod. If the Pod has changed or is gone, removeGate
+// returns nil, because another event follows.
 func (r *Reconciler) removeGate(ctx context.Context, pod *corev1.Pod) error {
 	before := pod.DeepCopy()
 	pod.Spec.SchedulingGates = slices.DeleteFunc(pod.Spec.SchedulingGates, isMark)

@@ -32,16 +32,17 @@ import (
 
 // Options configure the hooks, the ledger and the reconciler.
 type Options struct {
-	// Seats is the number of Pods that may have a seat at a time.
+	// Seats is the largest number of Pods that may have a seat at a time.
 	Seats int
 	// Hold is how long a seat stays reserved for a Pod that is not stored yet. If it is too short, a Pod may wait for
 	// another seat, but never runs without one.
 	Hold time.Duration
 }
 
-// New returns the hooks. It adds the reconciler to the background work of the program.
+// New returns the hooks. It adds the reconciler to the background tasks of the program, and declares the permissions
+// that both need.
 func New(deps *program.Deps, o Options) ([]*webhook.Hook, error) {
-	deps.Config.QPS, deps.Config.Burst = 100, 200 // a call of the hook sends two requests
+	deps.Config.QPS, deps.Config.Burst = 100, 200 // each call of the hook sends two requests
 	live, err := client.New(deps.Config, client.Options{})
 	if err != nil {
 		return nil, err
@@ -77,7 +78,7 @@ func run(ctx context.Context, deps *program.Deps, ledger *Ledger) error {
 		return err
 	}
 	once := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: ledger.ConfigMap}} // the same for all events
+		return []reconcile.Request{{NamespacedName: ledger.ConfigMap}} // the same request for all events
 	})
 	err = ctrl.NewControllerManagedBy(mgr).Named("seats").Watches(&corev1.Pod{}, once).Watches(&corev1.ConfigMap{}, once).
 		Complete(&Reconciler{Ledger: ledger, Cache: mgr.GetCache()})

@@ -42,7 +42,8 @@ func TestMarkIsIdempotent(t *testing.T) {
 	idempotence.Check(t, subject, idempotence.Options{Samples: samples, Objects: 5, Budget: 10 * time.Minute})
 }
 
-// A Pod that cannot wait is denied, and so is a Pod that would not wait because another webhook has removed a mark.
+// A Pod that cannot wait is denied, and so is a Pod that would not wait because another webhook has removed the gate or
+// the label.
 func TestPodsThatDoNotWaitAreDenied(t *testing.T) {
 	const gate = `"schedulingGates":[{"name":"` + Mark + `"}]`
 	for _, row := range []struct {
@@ -76,7 +77,7 @@ func TestPageShowsTheCode(t *testing.T) {
 		_, code, found := strings.Cut(string(source), "\n"+begin)
 		code, _, _ = strings.Cut(code, "\n}\n")
 		if !found || !strings.Contains(string(page), "```go\n"+begin+code+"\n}\n```\n") {
-			t.Errorf("docs/initializers.md shows another function: copy the one that begins with %q from %s", begin, file)
+			t.Errorf("docs/initializers.md shows a different function: copy the one that begins with %q from %s", begin, file)
 		}
 	}
 }
