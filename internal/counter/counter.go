@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package counter registers counters for Prometheus that several values of a type share.
+// Package counter registers Prometheus counters that several instances of a type can share.
 package counter
 
 import (
@@ -9,8 +9,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Register returns a counter with these labels. It returns the counter that the registerer already has under this name,
-// if there is one. If the registerer is nil, nothing is registered.
+// Register returns a counter with these labels. If the registerer already has an equal counter, Register returns that
+// one. If the registerer is nil, nothing is registered. Register fails if the registerer has a different collector of
+// this name.
 func Register(on prometheus.Registerer, name, help string, labels ...string) (*prometheus.CounterVec, error) {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	if on == nil {

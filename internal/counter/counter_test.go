@@ -15,16 +15,16 @@ func TestRegister(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again, err := Register(registry, "a_total", "Help.", "x"); err != nil || again != first {
-		t.Errorf("got another counter, %v", err)
+		t.Errorf("the second call returned a different counter, or the error %v", err)
 	}
 	if _, err := Register(registry, "a_total", "Help.", "y"); err == nil {
-		t.Error("other labels are not an error")
+		t.Error("want an error for a counter of that name with other labels")
 	}
 	if _, err := Register(nil, "a_total", "Help."); err != nil {
 		t.Error(err)
 	}
 	registry.MustRegister(prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "b_total", Help: "Help."}, []string{"x"}))
 	if _, err := Register(registry, "b_total", "Help.", "x"); err == nil {
-		t.Error("a gauge of that name is not an error")
+		t.Error("want an error for a gauge of that name")
 	}
 }

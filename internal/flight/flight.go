@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package flight sends requests to another program for concurrent calls. Calls with the same key share a request, and
-// the number of requests at a time is limited.
+// Package flight sends requests to another program on behalf of concurrent calls. Calls with the same key share a
+// request, and the number of concurrent requests is limited.
 package flight
 
 import (
@@ -17,17 +17,17 @@ import (
 
 // Options configure a [Group].
 type Options struct {
-	// To is the program that gets the requests, for errors, such as "the API server".
+	// To names the program that receives the requests, such as "the API server". It appears in errors.
 	To string
-	// Sender is the function that sends them, for errors, such as "Options.Live".
+	// Sender names the function that sends them, such as "Options.Live". It appears in errors.
 	Sender string
-	// Timeout limits one request. Zero means 10 s, negative no limit.
+	// Timeout limits one request, including the wait for other requests. Zero means 10 s, negative no limit.
 	Timeout time.Duration
-	// Most is the largest number of requests at a time. Zero means 10, negative no limit. Further requests wait.
+	// Most is the largest number of concurrent requests. Zero means 10, negative no limit. Further requests wait.
 	Most int
 }
 
-// A Group sends requests whose results have the type T. It is safe for concurrent use.
+// A Group sends requests with results of type T. It is safe for concurrent use.
 type Group[T any] struct {
 	options  Options
 	requests singleflight.Group
@@ -45,7 +45,8 @@ func New[T any](o Options) *Group[T] {
 }
 
 // Do returns the result of send. Concurrent calls with the same key share a request, so a request continues after the
-// context of the call that began it has ended. If ctx ends first, Do returns ctx.Err() as it is.
+// context of the call that started it has ended. If ctx ends first, Do returns ctx.Err() without wrapping it. If send
+// panics, Do returns an error.
 func (g *Group[T]) Do(ctx context.Context, key string, send func(context.Context) (T, error)) (result T, err error) {
 	if err := ctx.Err(); err != nil {
 		return result, err

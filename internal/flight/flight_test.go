@@ -15,7 +15,7 @@ import (
 
 var options = Options{To: "the API server", Sender: "Options.Live"}
 
-// slow returns a function that takes d, unless its context ends first, and counts its calls.
+// slow returns a function that counts its calls and takes the time d, unless its context ends first.
 func slow(calls *atomic.Int64, d time.Duration) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		calls.Add(1)
@@ -36,7 +36,7 @@ func TestConcurrentCallsShareARequest(t *testing.T) {
 		defer cancel()
 		var all sync.WaitGroup
 		all.Go(func() {
-			if _, err := g.Do(impatient, "a", slow(&calls, 2*time.Second)); err != context.DeadlineExceeded { //nolint:errorlint // as it is
+			if _, err := g.Do(impatient, "a", slow(&calls, 2*time.Second)); err != context.DeadlineExceeded { //nolint:errorlint // it must not be wrapped
 				t.Errorf("the impatient call got %v", err)
 			}
 		})
@@ -63,12 +63,12 @@ func TestLimits(t *testing.T) {
 		wantErr, busy bool
 	}{
 		{reason: "ten at a time", takes: time.Second, ended: 2 * time.Second},
-		{reason: "as set", most: 5, takes: time.Second, ended: 4 * time.Second},
+		{reason: "the limit is set", most: 5, takes: time.Second, ended: 4 * time.Second},
 		{reason: "no limit", most: -1, takes: time.Second, ended: time.Second},
 		{reason: "a request times out after 10 s", most: -1, takes: time.Hour, ended: 10 * time.Second, wantErr: true},
-		{reason: "a timeout as set", most: -1, timeout: time.Second, takes: time.Hour, ended: time.Second, wantErr: true},
+		{reason: "the timeout is set", most: -1, timeout: time.Second, takes: time.Hour, ended: time.Second, wantErr: true},
 		{reason: "no timeout", most: -1, timeout: -1, takes: time.Hour, ended: time.Hour},
-		{reason: "waiting counts, too", most: 1, timeout: 3 * time.Second, takes: time.Hour, ended: 3 * time.Second, wantErr: true, busy: true},
+		{reason: "the timeout includes the wait", most: 1, timeout: 3 * time.Second, takes: time.Hour, ended: 3 * time.Second, wantErr: true, busy: true},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

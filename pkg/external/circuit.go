@@ -10,7 +10,7 @@ import (
 	"github.com/sony/gobreaker/v2"
 )
 
-// ErrCircuitOpen is the error of a [Failure] if the service was not asked, because earlier questions failed.
+// ErrCircuitOpen is the error in a [Failure] if the service was not asked because earlier questions failed.
 var ErrCircuitOpen = errors.New("not asked, because the last questions failed")
 
 // A circuit rejects questions while the service does not work.
@@ -20,8 +20,8 @@ type circuit[A any] struct {
 	failed  failures
 }
 
-// newCircuit returns a circuit that opens after this number of failed questions. A nil outage means that each error is
-// one.
+// newCircuit returns a circuit that opens after this number of failed questions, or never if after is negative. If
+// outage is nil, every error counts as an outage.
 func newCircuit[A any](after int, openFor time.Duration, outage func(error) bool) *circuit[A] {
 	if outage == nil {
 		outage = func(error) bool { return true }
@@ -41,12 +41,12 @@ func newCircuit[A any](after int, openFor time.Duration, outage func(error) bool
 	return c
 }
 
-// isOpen reports whether run would reject each question.
+// isOpen reports whether run would reject every question.
 func (c *circuit[A]) isOpen() bool {
 	return c.breaker != nil && c.breaker.State() == gobreaker.StateOpen
 }
 
-// run calls ask, or returns ErrCircuitOpen.
+// run calls ask and records whether it failed. If the circuit is open, it returns ErrCircuitOpen instead.
 func (c *circuit[A]) run(key key, ask func() (A, error)) (A, error) {
 	if c.breaker == nil {
 		return ask()
@@ -66,9 +66,9 @@ func (c *circuit[A]) run(key key, ask func() (A, error)) (A, error) {
 	return answer, err
 }
 
-// failures has the different questions that failed since the last answer.
+// failures records the distinct questions that failed since the last answer.
 type failures struct {
-	most int // after which the circuit opens
+	most int // the number of questions after which the circuit opens
 	mu   sync.Mutex
 	keys map[key]bool
 }

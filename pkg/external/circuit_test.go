@@ -16,7 +16,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/external"
 )
 
-// broken is a scanner that can be broken and repaired.
+// broken is a scanner that fails while down is true, as it is at first.
 type broken struct {
 	scanner
 	down atomic.Bool
@@ -34,7 +34,7 @@ func newBroken() *broken {
 	return b
 }
 
-// once makes the scanner fail after one attempt.
+// once limits the service to one attempt for each question.
 func once(o *options) { o.Attempts = -1 }
 
 func TestTheCircuit(t *testing.T) {
@@ -55,7 +55,7 @@ func TestTheCircuit(t *testing.T) {
 			ask(fmt.Sprint(i), errDown, 1)
 		}
 		b.down.Store(false)
-		ask("answered", nil, 1) // closes the series
+		ask("answered", nil, 1) // resets the count of failures
 		b.down.Store(true)
 		for i := range 10 {
 			ask(fmt.Sprint(i), errDown, 1)
@@ -80,7 +80,7 @@ func TestTheCircuit(t *testing.T) {
 	})
 }
 
-// TestOneTrial checks that a circuit that was open lets a single question through.
+// TestOneTrial checks that a circuit that was open lets a single question through as a trial.
 func TestOneTrial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scanner{answer: down}
@@ -107,8 +107,8 @@ func TestOneTrial(t *testing.T) {
 
 func TestCircuitsThatStayClosed(t *testing.T) {
 	for reason, change := range map[string]func(*options){
-		"switched off":       func(o *options) { o.OpenAfter = -1 },
-		"errors of the user": func(o *options) { o.Outage = func(err error) bool { return !errors.Is(err, errDown) } },
+		"switched off":            func(o *options) { o.OpenAfter = -1 },
+		"errors that users cause": func(o *options) { o.Outage = func(err error) bool { return !errors.Is(err, errDown) } },
 	} {
 		t.Run(reason, func(t *testing.T) {
 			s := &scanner{answer: down}
@@ -122,8 +122,8 @@ func TestCircuitsThatStayClosed(t *testing.T) {
 	}
 }
 
-// TestManyCalls asks from many goroutines while the service breaks and is repaired. It is for the race detector. Each
-// answer must be that of its question.
+// TestManyCalls asks from many goroutines while the service fails and recovers. It is meant for the race detector. Each
+// answer must belong to its question.
 func TestManyCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var down atomic.Bool
@@ -166,7 +166,7 @@ func TestManyCalls(t *testing.T) {
 			}
 		}()
 		if all.Wait(); answered.Load() == 0 || failed.Load() == 0 {
-			t.Errorf("%d answered, %d failed: the test shows too little", answered.Load(), failed.Load())
+			t.Errorf("%d answered, %d failed: the test needs some of both", answered.Load(), failed.Load())
 		}
 	})
 }

@@ -30,7 +30,7 @@ type options = external.Options[scan, bool]
 
 func image(name string) scan { return scan{Images: []string{name}} }
 
-// A scanner is a service whose answers come from the function answer. Without it, all images but "bad" are allowed.
+// A scanner is a service that calls the function answer. If that is nil, all images but "bad" are allowed.
 type scanner struct {
 	answer  func(ctx context.Context, q scan) (bool, error)
 	sent    atomic.Int64
@@ -68,7 +68,7 @@ func (s *scanner) service(t *testing.T, change func(*options)) *external.Service
 	return service
 }
 
-// counted returns the values of the counter, by the value of the label source.
+// counted returns the values of the counter by the label source.
 func (s *scanner) counted(t *testing.T) map[string]float64 {
 	t.Helper()
 	families, err := s.metrics.Gather()
@@ -83,7 +83,7 @@ func (s *scanner) counted(t *testing.T) map[string]float64 {
 	return counts
 }
 
-// verdicts keeps answers that allow for a minute, and others for a second.
+// verdicts is a KeepFor: a minute for answers that allow, and a second for others.
 func verdicts(allowed bool) time.Duration {
 	if allowed {
 		return time.Minute
@@ -101,7 +101,7 @@ func hangs(ctx context.Context, _ scan) (bool, error) {
 	return false, ctx.Err()
 }
 
-// pass waits on the clock of the bubble.
+// pass waits for d on the clock of the synctest bubble.
 func pass(d time.Duration) { <-time.After(d) }
 
 func TestAnswersAreKept(t *testing.T) {
@@ -112,9 +112,9 @@ func TestAnswersAreKept(t *testing.T) {
 	}{
 		{reason: "allowed", image: "good", kept: time.Minute},
 		{reason: "denied", image: "bad", kept: time.Second},
-		{reason: "no room", image: "good", change: func(o *options) { o.Size = -1 }},
-		{reason: "not wanted", image: "good", change: func(o *options) { o.KeepFor = nil }},
-		{reason: "for no time", image: "good", change: func(o *options) { o.KeepFor = func(bool) time.Duration { return -1 } }},
+		{reason: "the size is negative", image: "good", change: func(o *options) { o.Size = -1 }},
+		{reason: "KeepFor is nil", image: "good", change: func(o *options) { o.KeepFor = nil }},
+		{reason: "KeepFor is negative", image: "good", change: func(o *options) { o.KeepFor = func(bool) time.Duration { return -1 } }},
 	} {
 		t.Run(in.reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestKeptAnswersAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if s.sent.Load() != 4 { // a again
+	if s.sent.Load() != 4 { // a was dropped and is asked again
 		t.Errorf("got %d requests", s.sent.Load())
 	}
 }
@@ -174,7 +174,7 @@ func TestEqualQuestionsShareARequest(t *testing.T) {
 			if _, err := service.Ask(impatient, question); !errors.Is(err, context.Canceled) {
 				t.Errorf("the impatient call got %v", err)
 			}
-			question.Images[0] = "bad" // its handler may change what it asked with
+			question.Images[0] = "bad" // the handler may change its question
 		})
 		synctest.Wait()
 		for range 10 {
@@ -224,10 +224,10 @@ func TestAttempts(t *testing.T) {
 		{reason: "the first answers", sent: 1},
 		{reason: "the third answers", fails: 2, sent: 3, least: 250 * time.Millisecond, atMost: 300 * time.Millisecond},
 		{reason: "there is no fourth", fails: 3, sent: 3, least: 250 * time.Millisecond, atMost: 300 * time.Millisecond, wantErr: true},
-		{reason: "as set", change: func(o *options) { o.Attempts, o.Backoff = 5, time.Second }, fails: 4, sent: 5, least: 8 * time.Second, atMost: 10 * time.Second},
-		{reason: "one", change: func(o *options) { o.Attempts = -1 }, fails: 1, sent: 1, wantErr: true},
+		{reason: "both options are set", change: func(o *options) { o.Attempts, o.Backoff = 5, time.Second }, fails: 4, sent: 5, least: 8 * time.Second, atMost: 10 * time.Second},
+		{reason: "only one attempt", change: func(o *options) { o.Attempts = -1 }, fails: 1, sent: 1, wantErr: true},
 		{reason: "without a pause", change: func(o *options) { o.Backoff = -1 }, fails: 2, sent: 3},
-		{reason: "an error that does not pass", change: func(o *options) { o.Retry = func(err error) bool { return !errors.Is(err, errDown) } }, fails: 1, sent: 1, wantErr: true},
+		{reason: "an error that is not retried", change: func(o *options) { o.Retry = func(err error) bool { return !errors.Is(err, errDown) } }, fails: 1, sent: 1, wantErr: true},
 		{reason: "no time for a pause", change: func(o *options) { o.Backoff, o.Timeout = time.Hour, time.Second }, fails: 1, sent: 1, least: time.Second, atMost: time.Second, wantErr: true},
 	} {
 		t.Run(in.reason, func(t *testing.T) {
@@ -317,7 +317,7 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-func TestQuestionsThatAreNoJSON(t *testing.T) {
+func TestQuestionsThatCannotBeEncoded(t *testing.T) {
 	service, err := external.New(external.Options[chan int, bool]{
 		Name: "scanner", OnFailure: external.Fail[chan int, bool],
 		Send: func(context.Context, chan int) (bool, error) { t.Error("sent"); return true, nil },
@@ -354,6 +354,6 @@ func TestOptionsAreChecked(t *testing.T) {
 	registry = prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "admitkit_external_total"}))
 	if _, err := external.New(options{Name: "scanner", Send: s.send, OnFailure: external.Fail[scan, bool], Metrics: registry}); err == nil {
-		t.Error("another collector with the name is not an error")
+		t.Error("want an error for another collector of that name")
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/external"
 )
 
-// A pipe is a listener without a network, whose connections a synctest bubble understands.
+// A pipe is an in-memory listener. Its connections work in a synctest bubble, unlike those of a network.
 type pipe chan net.Conn
 
 func (p pipe) Accept() (net.Conn, error) {
@@ -41,7 +41,7 @@ func (p pipe) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// ask returns a Send that asks over HTTP whether an image is clean.
+// ask returns an Options.Send that asks over HTTP whether an image is clean.
 func ask(client *http.Client) func(context.Context, scan) (bool, error) {
 	return func(ctx context.Context, q scan) (bool, error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://scanner/?image="+url.QueryEscape(q.Images[0]), http.NoBody)
@@ -67,8 +67,8 @@ func ask(client *http.Client) func(context.Context, scan) (bool, error) {
 	}
 }
 
-// TestFaults breaks a service in many ways. With each, a call of 5 s ends after 4.5 s at most, with the result that the
-// option OnFailure chooses.
+// TestFaults breaks a service in many ways. In each case, a call with a deadline of 5 s ends after 4.5 s at most. Its
+// result is the one that OnFailure chooses.
 func TestFaults(t *testing.T) {
 	reply := func(code int, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
