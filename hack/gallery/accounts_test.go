@@ -33,11 +33,11 @@ func accountControllers() []*controller {
 		},
 		edges: (*generator).accountEdges, generate: (*generator).accountRequest,
 		differences: []*difference{deniedWith403(), failsToRead()}, plain: withoutRandomNames,
-		broken: []brokenLaw{{law: idempotence.L5, reason: "as in the original, a volume with the prefix of the name is taken for the volume with the token"}},
+		broken: []brokenLaw{{law: idempotence.L5, reason: "as in the original, a volume whose name has the prefix is used as the token volume"}},
 	}}
 }
 
-// withoutRandomNames gives the volume with the token the same name in the results of both.
+// withoutRandomNames removes the ends of the names of token volumes, which differ between the original and the hook.
 func withoutRandomNames(r result) result {
 	pod, ok := r.object.(*corev1.Pod)
 	if !ok {
@@ -64,7 +64,8 @@ func withoutRandomNames(r result) result {
 // accountNamespaces have ServiceAccounts. Those of the Namespace notCached are in no cache.
 var accountNamespaces = []string{"plain", "empty", "ns-0", "ns-1", notCached}
 
-// accountNames are the ServiceAccounts of a Namespace, and one that does not exist.
+// accountNames are the ServiceAccounts of a Namespace, and one that does not exist. Names that appear several times are
+// picked more often.
 var accountNames = []string{serviceaccount.DefaultName, "strict", "strict", "strict", "relaxed", "odd", "manual", "automatic", notCached, "gone"}
 
 func serviceAccounts() (all []runtime.Object) {
@@ -92,8 +93,8 @@ func serviceAccounts() (all []runtime.Object) {
 	return all
 }
 
-// defaultAccounts returns the ServiceAccounts that a controller creates in Namespaces, except for those of serviceAccounts.
-// Also the Namespace gone has one, so that requests for it need not wait.
+// defaultAccounts returns the ServiceAccounts that a controller creates in Namespaces, except for those of
+// serviceAccounts. The Namespace gone has one, too, so that requests for it need not wait.
 func defaultAccounts(namespaces []*corev1.Namespace) []runtime.Object {
 	account := func(namespace string) runtime.Object {
 		return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: serviceaccount.DefaultName}}
@@ -107,7 +108,7 @@ func defaultAccounts(namespaces []*corev1.Namespace) []runtime.Object {
 	return all
 }
 
-// plainPod returns a Pod of a ServiceAccount, with an init container and a container.
+// plainPod returns a Pod that uses the ServiceAccount, with an init container and a container.
 func plainPod(account string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: "plain"},
@@ -119,7 +120,8 @@ func plainPod(account string) *corev1.Pod {
 	}
 }
 
-// accountEdges returns fixed variants of Pods. Only two of the requests wait for a ServiceAccount with the name default.
+// accountEdges returns requests for fixed variants of Pods. Only two of the requests wait for a ServiceAccount with the
+// name default.
 func (g *generator) accountEdges() (all []*request) {
 	waiting := plainPod("")
 	waiting.Namespace = "null"
@@ -145,7 +147,7 @@ func (g *generator) accountEdges() (all []*request) {
 	return all
 }
 
-// secretChanges returns changes that refer to Secrets in each way, or that concern the volume with the token.
+// secretChanges returns changes that refer to Secrets in every way, and changes that concern the token volume.
 func (g *generator) secretChanges() []func(*corev1.PodSpec) {
 	all := []func(*corev1.PodSpec){
 		func(*corev1.PodSpec) {},
@@ -185,7 +187,7 @@ func (g *generator) secretChanges() []func(*corev1.PodSpec) {
 	return all
 }
 
-// references returns an environment that refers to a Secret, and others.
+// references returns two lists for the environment of a container. One entry of each refers to the Secret.
 func references(secret string) ([]corev1.EnvVar, []corev1.EnvFromSource) {
 	ref := corev1.LocalObjectReference{Name: secret}
 	return []corev1.EnvVar{{Name: "PLAIN", Value: "a"}, {Name: "A", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: ref, Key: "a"}}}},

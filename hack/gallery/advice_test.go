@@ -26,7 +26,8 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/admission/imagepolicy"
 )
 
-// An advice has what a decision tells besides its verdict: warnings for the user, and annotations of the audit event.
+// advice contains the parts of a decision besides its verdict: the warnings for the user, and the annotations of the
+// audit event.
 type advice struct {
 	warnings    []string
 	annotations map[string]string // by key, without the prefix before the slash
@@ -43,7 +44,7 @@ func (a advice) equal(other advice) bool {
 	return a.text() == other.text() && maps.Equal(a.annotations, other.annotations)
 }
 
-// text returns the words of the warnings. A hook sends a long warning in several lines.
+// text joins the words of all warnings, because a hook splits a long warning.
 func (a advice) text() string {
 	return strings.Join(strings.Fields(strings.Join(a.warnings, " ")), " ")
 }
@@ -62,7 +63,7 @@ func (a *advice) annotate(key, value string) {
 	a.annotations[path.Base(key)] = value
 }
 
-// withAdvice returns a context for an original, and a function that returns the advice that it has given.
+// withAdvice returns a context for an original, and a function that returns the advice that the original has given.
 func withAdvice(t *testing.T) (context.Context, func() advice) {
 	t.Helper()
 	log := &warningLog{}
@@ -87,7 +88,7 @@ func adviceIn(response *admissionv1.AdmissionResponse) advice {
 	return a
 }
 
-// A warningLog keeps warnings, those of an original or those that an API server sends.
+// A warningLog collects the warnings of an original or of an API server.
 type warningLog struct {
 	mu   sync.Mutex
 	list []string
@@ -101,7 +102,7 @@ func (l *warningLog) HandleWarningHeader(_ int, _, text string) {
 	l.list = append(l.list, text)
 }
 
-// take returns the warnings and forgets them.
+// take returns the warnings and removes them from the log.
 func (l *warningLog) take() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,7 +125,7 @@ type auditLog struct {
 	id   string
 }
 
-// observe makes a client of the API server keep warnings and audit IDs.
+// observe makes clients with this configuration record warnings and audit IDs.
 func (s *server) observe(config *rest.Config) {
 	config.WarningHandler = &s.warnings
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return auditedTransport{next, &s.audit} })
@@ -151,7 +152,7 @@ func (l *auditLog) last() string {
 	return l.id
 }
 
-// annotating are the prefixes of the originals' audit annotations.
+// annotating lists the prefixes of the originals' audit annotations.
 var annotating = []string{"pod-security.kubernetes.io/", imagepolicy.AuditKeyPrefix}
 
 // annotate adds the audit annotations to the answers. It waits until the log has the event of each call.
@@ -177,7 +178,7 @@ func (l *auditLog) annotate(t *testing.T, answers []answer) {
 	}
 }
 
-// An auditEvent has some fields of an event in the log.
+// An auditEvent contains some fields of an event in the log.
 type auditEvent struct {
 	AuditID     string            `json:"auditID"`
 	Annotations map[string]string `json:"annotations"`

@@ -21,7 +21,7 @@ import (
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 )
 
-// An answer of an API server to a request.
+// An answer is the answer of an API server to one request.
 type answer struct {
 	request string
 	result
@@ -29,7 +29,7 @@ type answer struct {
 	auditID string // of the last call of the API server
 }
 
-// text returns what is compared.
+// text returns the text by which answers are compared.
 func (a answer) text() string {
 	if a.verdict != allowed {
 		return fmt.Sprintf("%s: code %d, reason %q: %s%s", a.verdict, a.code, a.reason, a.message, a.advice)
@@ -41,7 +41,8 @@ func (a answer) text() string {
 	return "allowed: " + tokenVolumes.ReplaceAllString(string(text), "kube-api-access") + a.advice.String()
 }
 
-// answers sends the generated requests. The names of objects end with the pass and a number, which answers remove again.
+// answers sends the generated requests to an API server, and returns its answers. It appends the controller, the pass
+// and a number to the names of objects, and removes them from the answers.
 func answers(t *testing.T, c *controller, s *server, pass string) []answer {
 	t.Helper()
 	g := &generator{Rand: rand.New(rand.NewPCG(*seed, 3)), namespaces: s.namespaces}
@@ -82,7 +83,7 @@ func answers(t *testing.T, c *controller, s *server, pass string) []answer {
 	return list
 }
 
-// errNotSendable means that a generated request cannot be sent to an API server.
+// errNotSendable means that a generated request must be skipped, because it cannot be sent to an API server.
 var errNotSendable = errors.New("the request cannot be sent")
 
 // sendTo sends the request. If valid is set, it makes the objects valid first, unless the controller does that itself.
@@ -98,7 +99,7 @@ func (c *controller) sendTo(ctx context.Context, s *server, r *request, suffix s
 	return s.send(ctx, r, suffix)
 }
 
-// sendable reports whether an API server can get the request after the old object was created.
+// sendable reports whether the request can be sent to an API server, which has the old object or can create it.
 func sendable(r *request) bool {
 	resources := []string{
 		"pods", "persistentvolumeclaims", "persistentvolumes", "volumeattributesclasses", "ingresses", "services", "priorityclasses",
@@ -114,8 +115,8 @@ var (
 	addresses    = regexp.MustCompile(`\b10\.0\.\d+\.\d+\b`)
 )
 
-// plainMessage returns the message without the prefix of a webhook's denial, without the names of this pass, and without
-// random names and addresses.
+// plainMessage returns the message without the prefix of a webhook's denial, without the suffix of this pass, and
+// without random names and addresses.
 func plainMessage(message, suffix string) string {
 	message = tokenVolumes.ReplaceAllString(message, "kube-api-access")
 	message = addresses.ReplaceAllString(denials.ReplaceAllString(message, ""), "10.0.0.0")

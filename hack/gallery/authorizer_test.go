@@ -26,8 +26,8 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac"
 )
 
-// rolesOnly is the RBAC authorizer of Kubernetes. For the user unlucky, it fails as an authorizer outside of the API
-// server can fail.
+// rolesOnly is the RBAC authorizer of Kubernetes. It allows everything for the group system:masters. For the user
+// unlucky it fails, as an authorizer outside of the API server can fail.
 type rolesOnly struct{ *rbac.RBACAuthorizer }
 
 // authorizerFor returns an authorizer with the roles and bindings among the objects.
@@ -57,7 +57,7 @@ func (r rolesOnly) Authorize(ctx context.Context, a authorizer.Attributes) (auth
 	return r.RBACAuthorizer.Authorize(ctx, a)
 }
 
-// simulate makes the client answer access reviews as the authorizer does. It also adds the kinds that the client
+// simulate makes the client answer access reviews as the authorizer does. It also sets the kinds that the client
 // discovers.
 func simulate(client *fake.Clientset, a authorizer.Authorizer) {
 	client.PrependReactor("create", "subjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {

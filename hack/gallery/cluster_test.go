@@ -35,7 +35,8 @@ const unreadable = "unreadable"
 
 var errUnreadable = errors.New("no connection to etcd")
 
-// A cluster has the objects that the originals and the hooks read. It is the initializer of the originals.
+// A cluster gives the originals and the hooks access to the objects that they read. It is also the initializer of the
+// originals.
 type cluster struct {
 	client     kubernetes.Interface
 	factory    informers.SharedInformerFactory
@@ -86,7 +87,7 @@ func (c cluster) Initialize(plugin admission.Interface) {
 	if p, ok := plugin.(initializer.WantsExternalKubeClientSet); ok {
 		p.SetExternalKubeClientSet(c.client)
 	}
-	if p, ok := plugin.(initializer.WantsFeatures); ok { // first, because the features decide which informers are used
+	if p, ok := plugin.(initializer.WantsFeatures); ok { // before the informers, because the features decide which of them are used
 		p.InspectFeatureGates(utilfeature.DefaultFeatureGate)
 	}
 	if p, ok := plugin.(initializer.WantsExternalKubeInformerFactory); ok {
@@ -100,7 +101,7 @@ func (c cluster) Initialize(plugin admission.Interface) {
 	}
 }
 
-// authorize decides for the originals. About the audience of a token, it sends a SubjectAccessReview, as the hook does.
+// authorize decides for the originals. For the audience of a token, it sends a SubjectAccessReview, as the hook does.
 func (c cluster) authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	if a.GetVerb() != tokenVerb {
 		return c.authorizer.Authorize(ctx, a)
@@ -128,7 +129,7 @@ func (c cluster) authorize(ctx context.Context, a authorizer.Attributes) (author
 func (c cluster) namespaces(t *testing.T) *reads.Reader[*corev1.Namespace] {
 	t.Helper()
 	informer := c.factory.Core().V1().Namespaces()
-	informer.Informer() // requests the cache
+	informer.Informer() // so that the factory starts it
 	return reader(t, "namespaces", informer.Lister().Get, func(ctx context.Context, name string) (*corev1.Namespace, error) {
 		return c.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 	})
@@ -137,7 +138,7 @@ func (c cluster) namespaces(t *testing.T) *reads.Reader[*corev1.Namespace] {
 func (c cluster) runtimeClasses(t *testing.T) *reads.Reader[*nodev1.RuntimeClass] {
 	t.Helper()
 	informer := c.factory.Node().V1().RuntimeClasses()
-	informer.Informer() // requests the cache
+	informer.Informer() // so that the factory starts it
 	return reader(t, "runtimeclasses", informer.Lister().Get, func(ctx context.Context, name string) (*nodev1.RuntimeClass, error) {
 		return c.client.NodeV1().RuntimeClasses().Get(ctx, name, metav1.GetOptions{})
 	})

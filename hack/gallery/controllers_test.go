@@ -42,7 +42,7 @@ type controller struct {
 	clusters [][]runtime.Object
 	// partly means that the hook does, in the validating phase, only a part of what the original does in the mutating one.
 	partly bool
-	// hiddenBy are admission controllers that would answer requests first. They are off on the API servers.
+	// hiddenBy lists admission controllers that would answer requests first. They are disabled on the API servers.
 	hiddenBy    []string
 	hooks       func(t *testing.T, in cluster, file string) []*webhook.Hook
 	edges       func(g *generator) []*request
@@ -52,22 +52,22 @@ type controller struct {
 	broken      []brokenLaw
 	// generateForServers, if set, replaces generate for API servers.
 	generateForServers func(g *generator) *request
-	timed              bool                // decides by the time, too: in process, both sides run in a synctest bubble
-	plain              func(result) result // optional: removes what is random in a result of the original
+	timed              bool                // decisions depend on the time: in process, both sides run in a synctest bubble
+	plain              func(result) result // optional: removes random parts of a result
 	// send replaces server.send if it is not nil. Its error is errNotSendable for a request that it cannot send.
 	send func(s *server, ctx context.Context, r *request, suffix string) (map[string]any, error)
 }
 
-// A brokenLaw is a law of the harness that the hook breaks because the original does.
+// A brokenLaw is a law of the harness that fails for the hook because it fails for the original.
 type brokenLaw struct {
 	law    idempotence.Law // empty: any law
-	path   string          // the field path where it is broken; empty: anywhere
+	path   string          // the field path where the law fails; empty: anywhere
 	reason string
 }
 
-// mergesTolerations declares that the hook keeps one of two tolerations if it covers the other one.
+// mergesTolerations declares that the hook keeps only one of two tolerations if that covers the other one.
 func mergesTolerations() brokenLaw {
-	return brokenLaw{path: "spec.tolerations", reason: "as the original, the hook removes a toleration that another one covers"}
+	return brokenLaw{path: "spec.tolerations", reason: "like the original, the hook removes a toleration that another one covers"}
 }
 
 func controllers() []*controller {
@@ -154,7 +154,7 @@ func load[T any](t *testing.T, file string, read func(string) (T, error)) (confi
 	return config
 }
 
-// start returns the original and the hooks for each configuration and each cluster. Both read from the same cluster.
+// start returns the original and the hooks for each configuration and each cluster. Both read from that cluster.
 func (c *controller) start(t *testing.T, namespaces []*corev1.Namespace) []*variant {
 	t.Helper()
 	var variants []*variant

@@ -22,9 +22,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// eventControllers returns the controller that limits Events. In process, the original and the hook have the clock of a
-// synctest bubble. On API servers, the requests for one bucket are sent within less than a second, in which no bucket gets
-// a token. The second configuration never denies, because the time of TestTogether is real.
+// eventControllers returns the controller that limits Events. In process, the original and the hook use the clock of a
+// synctest bubble. On API servers, the requests for one bucket are sent within less than a second, in which no bucket
+// gets a token. The second configuration never denies, because TestTogether uses it with the real clock.
 func eventControllers() []*controller {
 	return []*controller{{
 		name: originallimit.PluginName, register: originallimit.Register, timed: true,
@@ -77,7 +77,7 @@ func (g *generator) eventEdges() (all []*request) {
 		func(e *corev1.Event, s string) { e.InvolvedObject.UID = types.UID(s) },
 		func(e *corev1.Event, s string) { e.InvolvedObject.APIVersion = s },
 		func(e *corev1.Event, s string) { e.InvolvedObject.FieldPath = s }, // not a part of the key
-		func(e *corev1.Event, s string) { e.ReportingController = s },      // nor is this
+		func(e *corev1.Event, s string) { e.ReportingController = s },      // not a part of the key either
 		func(e *corev1.Event, s string) { e.Namespace = s },
 	}
 	for _, set := range parts {

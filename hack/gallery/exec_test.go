@@ -22,7 +22,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// execController has the hook of DenyEscalatingExec, which Kubernetes no longer has.
+// execController returns a controller for DenyEscalatingExec, without the original, which Kubernetes no longer has.
 func execController() *controller {
 	return &controller{name: "DenyEscalatingExec", hooks: func(t *testing.T, in cluster, _ string) []*webhook.Hook {
 		pods, err := reads.New(reads.Options[*corev1.Pod]{
@@ -120,7 +120,7 @@ func TestExecOnTheServer(t *testing.T) {
 	}
 }
 
-// createPod creates a Pod with those escalations whose bit is set.
+// createPod creates a Pod with those escalations in the list whose bit is set in the argument set.
 func (s *server) createPod(t *testing.T, namespace, name string, list []escalation, set int) {
 	t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}}
@@ -143,7 +143,7 @@ func (s *server) createPod(t *testing.T, namespace, name string, list []escalati
 	}
 }
 
-// connect sends a CONNECT request for a Pod. It returns an error in any case, because no Pod runs.
+// connect sends a CONNECT request for a Pod. It always returns an error, because no Pod runs.
 func (s *server) connect(ctx context.Context, namespace, name, subresource string) error {
 	options := map[string]runtime.Object{
 		"exec": &corev1.PodExecOptions{Command: []string{"sh"}, Container: "app", Stdout: true}, "attach": &corev1.PodAttachOptions{Container: "app", Stdout: true},

@@ -55,7 +55,7 @@ func TestPodSecurityFixtures(t *testing.T) {
 	t.Logf("%d fixtures: %d/%d results equal; the original denied %d", len(files), count.equal, count.total, count.denied)
 }
 
-// sendFixture sends a fixture to the original and to the hooks. The number chooses the kind of the workload.
+// sendFixture sends a fixture to the original and to the hooks. The argument number selects the kind of the workload.
 func sendFixture(t *testing.T, c *controller, v *variant, file string, number int, count *tally) {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -72,7 +72,7 @@ func sendFixture(t *testing.T, c *controller, v *variant, file string, number in
 	before := count.denied
 	compare(t, c, v, onPods(admission.Create, "", pod, nil).encoded(t), false, file, count)
 	if denies := count.denied > before; denies != (verdict == "fail") {
-		t.Errorf("%s: the original denies it: %v", file, denies)
+		t.Errorf("%s: whether the original denies the Pod is %v", file, denies)
 	}
 	kinds := workloadsOf(pod)
 	compare(t, c, v, kinds[number%len(kinds)].encoded(t), false, file, count)

@@ -31,8 +31,8 @@ var (
 	cases = flag.Int("requests", 2000, "number of generated requests for each admission controller")
 )
 
-// TestMain silences the originals, which log an error for each unknown operator of a toleration, and the clients, which log
-// warnings of the API server. At the end it prints a line for each controller.
+// TestMain discards the logs of the originals, which log an error for each unknown operator of a toleration, and of the
+// clients, which log warnings of the API server. At the end it prints a line for each controller.
 func TestMain(m *testing.M) {
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 	log.SetLogger(logr.Discard())
@@ -67,7 +67,7 @@ func deniedWith403() *difference {
 func failsToRead() *difference {
 	return &difference{
 		name:   "failed reads",
-		reason: "the failurePolicy decides about a request for which the hook cannot read an object",
+		reason: "if the hook cannot read an object, the failurePolicy decides about the request",
 		is: func(original, ours result) bool {
 			return original.verdict == denied && strings.Contains(original.message, errUnreadable.Error()) &&
 				ours.verdict == failed && strings.Contains(ours.message, errUnreadable.Error())
@@ -135,8 +135,8 @@ func (c *tally) add(in runtime.Object, original result) {
 	}
 }
 
-// TestGallery sends each request to the original and to the hooks. The mutating and the validating part of each are
-// compared on their own, with the same input.
+// TestGallery sends each request to the original and to the hooks. The mutating and the validating parts are compared
+// separately, with the same input.
 func TestGallery(t *testing.T) {
 	for _, c := range controllers() {
 		t.Run(c.name, func(t *testing.T) {
@@ -180,7 +180,7 @@ func compare(t *testing.T, c *controller, v *variant, r *request, mutating bool,
 	original, ok := v.original(t, r, mutating)
 	if !ok {
 		if slices.ContainsFunc(v.hooks, func(h *webhook.Hook) bool { return h.Mutating() == mutating }) {
-			t.Fatalf("there is a hook for a part that the original does not have: mutating is %v", mutating)
+			t.Fatalf("there is a hook for a part that the original lacks: mutating is %v", mutating)
 		}
 		return
 	}
@@ -209,7 +209,8 @@ func (c *controller) plainly(r result) result {
 	return c.plain(r)
 }
 
-// summarize logs the counts. It fails if a declared difference does not exist, or if the requests cover too little.
+// summarize logs the counts. It fails if a declared difference never occurred, or if the original acted on too few
+// requests.
 func summarize(t *testing.T, c *controller, count *tally) {
 	t.Helper()
 	declared := "no declared differences"
@@ -220,13 +221,13 @@ func summarize(t *testing.T, c *controller, count *tally) {
 		declared += fmt.Sprintf(" %s (%d results),", d.name, d.used)
 		rowOf(c).declared = append(rowOf(c).declared, d.name)
 		if d.used == 0 {
-			t.Errorf("the difference %q is declared, but does not exist: remove it", d.name)
+			t.Errorf("the difference %q is declared, but never occurred: remove it", d.name)
 		}
 	}
 	rowOf(c).inProcess = fmt.Sprintf("%d/%d", count.equal, count.total)
 	t.Logf("%s: %d requests; %d/%d results equal; %s; the original changed %d, denied %d, failed %d",
 		c.name, count.requests, count.equal, count.total, strings.TrimSuffix(declared, ","), count.changed, count.denied, count.failed)
 	if acted := count.changed + count.denied + count.failed; acted < count.total/50 {
-		t.Errorf("the requests cover too little: the original acted on %d of %d", acted, count.total)
+		t.Errorf("the requests cover too little: the original changed, denied or failed only %d of %d", acted, count.total)
 	}
 }

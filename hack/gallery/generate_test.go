@@ -134,14 +134,14 @@ func (g *generator) podRequest() *request {
 	return g.other(pod, "podtemplates", "", "PodTemplate", &corev1.PodTemplate{ObjectMeta: pod.ObjectMeta, Template: corev1.PodTemplateSpec{Spec: pod.Spec}})
 }
 
-// other returns a CREATE of another resource or of a subresource.
+// other returns a CREATE of another resource or of a subresource, with the name and namespace of the Pod.
 func (g *generator) other(pod *corev1.Pod, resource, subresource, kind string, object runtime.Object) *request {
 	r := onPods(admission.Create, subresource, pod, nil)
 	r.kind, r.resource, r.object = corev1.SchemeGroupVersion.WithKind(kind), corev1.SchemeGroupVersion.WithResource(resource), object
 	return r
 }
 
-// change changes a Pod as an update may.
+// change makes up to two random changes to a Pod, as for an update.
 func (g *generator) change(pod *corev1.Pod) {
 	for range g.IntN(3) {
 		switch g.IntN(5) {

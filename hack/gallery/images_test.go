@@ -33,7 +33,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/webhooktest"
 )
 
-// imageControllers returns the controller that asks a service about images. The original and the hook ask the same one.
+// imageControllers returns the controller that asks a service about images. The original and the hook ask the same
+// service.
 func imageControllers() []*controller {
 	policy := func(settings string) string {
 		return "imagePolicy:\n  kubeConfigFile: " + imageService() + "\n  retryBackoff: 1\n" + settings
@@ -63,7 +64,7 @@ func imageHook(t *testing.T, file string) *webhook.Hook {
 	return hook
 }
 
-// failedOpen declares that only the original annotates a Pod that it admits because the service failed.
+// failedOpen declares that only the original annotates a Pod that is admitted although the service failed.
 func failedOpen() *difference {
 	return &difference{
 		name:   "annotation of a failure",
@@ -80,7 +81,7 @@ func failedOpen() *difference {
 	}
 }
 
-// otherKind declares that the error for an answer of another kind has another text.
+// otherKind declares that the error has another text if the service answers with another kind.
 func otherKind() *difference {
 	return &difference{
 		name:   "text for an answer of another kind",
@@ -97,7 +98,7 @@ var images = []string{
 	"good:v1", "good:v2", "good:v3", "good:v4", "bad:v1", "bad:v2", "mute:v1", "down:v1", "busy:v1", "unknown:v1", "stranger:v1", "garbage:v1", "empty:v1", "other:v1", "status:v1", "none:v1",
 }
 
-// review is the service: its answer is a function of the question.
+// review is the handler of the service. Its answer depends only on the question.
 func review(w http.ResponseWriter, r *http.Request) {
 	var in v1alpha1.ImageReview
 	if err := json.NewDecoder(r.Body).Decode(&in); err != nil || in.Kind != "ImageReview" || in.APIVersion != v1alpha1.SchemeGroupVersion.String() {
@@ -150,7 +151,8 @@ func review(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// imageKinds orders the kinds of images. The last kind in a Pod determines the answer.
+// imageKinds lists the kinds of images. If a Pod has several kinds, the one that is last in the list determines the
+// answer.
 var imageKinds = []string{"good", "bad", "mute", "down", "busy", "unknown", "stranger", "garbage", "empty", "other", "status", "none"}
 
 // imageService starts the service once, and returns the path of its kubeconfig.
@@ -175,7 +177,7 @@ var imageService = sync.OnceValue(func() string {
 // stopImageService stops the service, if it was started.
 var stopImageService = func() {}
 
-// imageEdges returns each kind of image in each kind of container.
+// imageEdges returns requests for Pods with each image in each kind of container, and in a volume.
 func (g *generator) imageEdges() (all []*request) {
 	for _, image := range images {
 		for _, ticket := range []string{"", "1"} {
@@ -241,7 +243,7 @@ func (g *generator) reviewed() string {
 	return pick(g, images...)
 }
 
-// debugRequest adds an ephemeral container to a Pod.
+// debugRequest returns a request that adds an ephemeral container to a Pod.
 func (g *generator) debugRequest() *request {
 	old := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: pick(g, g.namespaces...).Name}}
 	old.Spec.Containers = []corev1.Container{{Name: "app", Image: "good:v1"}}

@@ -21,8 +21,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// TestInjectors runs the hooks that have no original with an API server. A later webhook adds a container to every Pod,
-// so the API server calls the hooks again.
+// TestInjectors runs the hooks of SidecarInjection and PodPreset with an API server. Their originals are not part of
+// Kubernetes. A later webhook adds a container to every Pod, so the API server calls the hooks again.
 func TestInjectors(t *testing.T) {
 	need.APIServer(t)
 	s := startServer(t, controllers(), nil)
@@ -67,7 +67,8 @@ func TestInjectors(t *testing.T) {
 	})
 }
 
-// inject returns the value of the label: the test of the label opts out.
+// inject returns the value of the label. It is "false" only if the annotation has the key of the label, so that the
+// label takes precedence.
 func inject(annotation string) string {
 	if annotation == sidecarinjection.InjectLabel {
 		return "false"

@@ -42,10 +42,10 @@ func limitControllers() []*controller {
 	}}
 }
 
-// brokenByDefaults declares the laws that the defaults break.
+// brokenByDefaults declares the fields where laws fail because of the defaults.
 func brokenByDefaults() (all []brokenLaw) {
 	for _, path := range []string{"spec.containers[*].resources", "spec.initContainers[*].resources", "spec.resources"} {
-		all = append(all, brokenLaw{path: path, reason: "as with the original, a Pod is not valid if a default limit is below its request, or contradicts the resources of the Pod as a whole"})
+		all = append(all, brokenLaw{path: path, reason: "as with the original, a Pod is not valid if a default limit is below its request or conflicts with the resources of the Pod as a whole"})
 	}
 	return append(all, brokenLaw{path: "metadata.annotations[" + limitranger.Annotation + "]", reason: "as with the original, the annotation describes the defaults of one call"})
 }
@@ -88,8 +88,8 @@ func orderOfLimitRanges() *difference {
 	}
 }
 
-// limitRanges returns a cluster without LimitRanges, one with any, and one with valid ones, which have the API server's
-// defaults.
+// limitRanges returns a cluster without LimitRanges, one with random ones, and one with valid ones, which have the API
+// server's defaults.
 func limitRanges() [][]runtime.Object {
 	g := &generator{Rand: rand.New(rand.NewPCG(*seed, 4))}
 	in := func(namespace, name string, limits ...corev1.LimitRangeItem) *corev1.LimitRange {
@@ -131,7 +131,7 @@ func several(pairs ...string) corev1.ResourceList {
 	return list
 }
 
-// validLimits returns limits that the API server accepts, of each type once.
+// validLimits returns one limit of each type. The API server accepts them.
 func validLimits() []corev1.LimitRangeItem {
 	return []corev1.LimitRangeItem{{
 		Type: corev1.LimitTypeContainer, Min: several("cpu", "100m", "memory", "32Mi"), Max: several("cpu", "1", "memory", "1Gi"),
@@ -143,7 +143,7 @@ func validLimits() []corev1.LimitRangeItem {
 	}}
 }
 
-// anyLimits returns limits, also such that the API server does not accept.
+// anyLimits returns random limits, including some that the API server would reject.
 func (g *generator) anyLimits() (all []corev1.LimitRangeItem) {
 	for range 1 + g.IntN(4) {
 		all = append(all, corev1.LimitRangeItem{
@@ -154,7 +154,8 @@ func (g *generator) anyLimits() (all []corev1.LimitRangeItem) {
 	return all
 }
 
-// amounts returns quantities of some resources: of each one in n.
+// amounts returns quantities of random resources. On average, CPU and memory are each in one of n lists, and other
+// resources in one of 3n.
 func (g *generator) amounts(n int) corev1.ResourceList {
 	list := corev1.ResourceList{}
 	for _, name := range []corev1.ResourceName{"cpu", "memory"} {
@@ -170,7 +171,7 @@ func (g *generator) amounts(n int) corev1.ResourceList {
 	return list
 }
 
-// usual is amounts with quantities that the valid limits allow in many cases.
+// usual returns requests of CPU and memory, or limits if the argument limits is true. validLimits allows most of them.
 func (g *generator) usual(limits bool) corev1.ResourceList {
 	list := corev1.ResourceList{}
 	if g.IntN(3) > 0 {
@@ -195,7 +196,8 @@ func (g *generator) requirements() corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Requests: g.usual(false), Limits: g.usual(true)}
 }
 
-// limitedPod returns a Pod whose containers, sidecars and itself have requests and limits.
+// limitedPod returns a Pod with random requests and limits for its containers, its init containers, and sometimes the
+// Pod as a whole.
 func (g *generator) limitedPod() *corev1.Pod {
 	pod := g.pod()
 	for i := range pod.Spec.Containers {
@@ -216,7 +218,7 @@ func (g *generator) limitedPod() *corev1.Pod {
 	return pod
 }
 
-// limitEdges returns fixed variants of Pods and claims in Namespaces with different LimitRanges.
+// limitEdges returns requests for fixed variants of Pods and claims in Namespaces with different LimitRanges.
 func (g *generator) limitEdges() (all []*request) {
 	hidden := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: unreadable}}
 	all = append(all, onPods(admission.Create, "", hidden, nil), onPods(admission.Update, "resize", hidden.DeepCopy(), hidden))
@@ -243,7 +245,7 @@ func (g *generator) limitEdges() (all []*request) {
 	return all
 }
 
-// limitedPods returns Pods whose requests and limits are at the edge of what LimitRanges allow.
+// limitedPods returns Pods with requests and limits near the bounds of LimitRanges.
 func limitedPods() (all []*corev1.Pod) {
 	lists := []corev1.ResourceList{
 		nil, {}, several("cpu", "0"), several("cpu", "100m"), several("cpu", "99m", "memory", "32Mi"), several("cpu", "1", "memory", "1Gi"),

@@ -23,13 +23,13 @@ import (
 
 var (
 	loadTime = flag.Duration("load", 2*time.Second, "how long TestLoad offers Pods")
-	loadRate = flag.Int("pods", 1000, "Pods that TestLoad offers in a second")
+	loadRate = flag.Int("pods", 1000, "number of Pods that TestLoad offers per second")
 )
 
 const (
 	cachedNamespaces = 10_000
 	loadPods         = 500 // different Pods
-	loadWorkers      = 64  // Pods at a time
+	loadWorkers      = 64  // concurrent Pods
 )
 
 // A hookCall is one call of a hook with its expected answer.
@@ -40,9 +40,9 @@ type hookCall struct {
 	want       string
 }
 
-// TestLoad offers Pods at a fixed rate to all hooks of the gallery, with 10,000 Namespaces in the cache. Each answer must
-// be the one that the hook gave without load, which is equal to that of the originals. The log has the latencies, from
-// the time when a Pod is due.
+// TestLoad offers Pods at a fixed rate to all hooks of the gallery, with 10,000 Namespaces in the cache. Each answer
+// must be the one that the hook gave without load. The log contains the latencies, measured from the time when a Pod is
+// due.
 func TestLoad(t *testing.T) {
 	g := &generator{Rand: rand.New(rand.NewPCG(*seed, 6)), namespaces: manyNamespaces()}
 	before := heap()
@@ -51,7 +51,7 @@ func TestLoad(t *testing.T) {
 	pods := expected(t, g, chain)
 	podTimes, callTimes, wrong := offer(t, pods)
 	slices.Sort(podTimes)
-	t.Logf("%d Pods, %d a second: p50 %v, p99 %v, longest %v; heap %d MiB", len(podTimes), *loadRate, percentile(podTimes, 50), percentile(podTimes, 99), percentile(podTimes, 100), heap()>>20)
+	t.Logf("%d Pods, %d per second: p50 %v, p99 %v, longest %v; heap %d MiB", len(podTimes), *loadRate, percentile(podTimes, 50), percentile(podTimes, 99), percentile(podTimes, 100), heap()>>20)
 	for _, m := range chain {
 		if times := callTimes[m.name]; len(times) > 0 {
 			slices.Sort(times)
@@ -108,7 +108,7 @@ func expected(t *testing.T, g *generator, chain []member) [][]hookCall {
 	return pods
 }
 
-// offer sends the Pods at the rate until loadTime is over. It returns the latencies of Pods, those of calls by
+// offer sends the Pods at the rate loadRate until loadTime is over. It returns the latencies of Pods, those of calls by
 // controller, and the number of wrong answers.
 func offer(t *testing.T, pods [][]hookCall) (podTimes []time.Duration, callTimes map[string][]time.Duration, wrong int64) {
 	t.Helper()
@@ -145,7 +145,8 @@ type turn struct {
 	at     time.Time
 }
 
-// schedule returns a channel that gets each turn when it is due, even if nobody has received the ones before.
+// schedule returns a channel with room for all turns. It sends each turn when it is due, even if earlier ones have not
+// been received.
 func schedule(total int) <-chan turn {
 	due := make(chan turn, total)
 	go func() {

@@ -23,10 +23,10 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// lookUpNamespaces are the admission controllers that do not admit an object if its Namespace does not exist.
+// lookUpNamespaces lists the admission controllers that do not admit an object if its Namespace does not exist.
 var lookUpNamespaces = []string{originallifecycle.PluginName, "PodSecurity"}
 
-// namespaceControllers returns the controllers that look at Namespaces only.
+// namespaceControllers returns the controllers whose decision depends only on the Namespace.
 func namespaceControllers() []*controller {
 	leaving := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "leaving"}, Status: corev1.NamespaceStatus{Phase: corev1.NamespaceTerminating}}
 	return []*controller{{
@@ -51,17 +51,17 @@ func namespaceControllers() []*controller {
 func onlyProtected() *difference {
 	return &difference{
 		name:   "objects in missing or terminating Namespaces",
-		reason: "package namespaceexists denies the former; a webhook hears too late of a deletion to deny the latter",
+		reason: "package namespaceexists denies the former; the replicas of a webhook do not all see a deletion in time to deny the latter",
 		is: func(original, ours result) bool {
 			return original.verdict != allowed && !strings.Contains(original.message, "this namespace may not be deleted") && ours.verdict == allowed
 		},
 	}
 }
 
-// inValidation is an admission controller that does in the validating phase what it really does in the mutating one.
+// inValidation is an admission controller whose mutating part runs in the validating phase.
 type inValidation struct{ admission.Interface }
 
-// Validate calls the mutating part.
+// Validate calls the mutating part of the admission controller.
 
 func (v inValidation) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
 	return v.Interface.(admission.MutationInterface).Admit(ctx, a, o)
@@ -172,6 +172,6 @@ func (g *generator) lifecycleRequest() *request {
 		name = pick(g, "default", "kube-system", "kube-public", "kube-node-lease")
 	}
 	r := onNamespaces(admission.Delete, name)
-	r.exists, r.dryRun = true, true // otherwise the API server would do it
+	r.exists, r.dryRun = true, true // otherwise the API server would delete the Namespace
 	return r
 }

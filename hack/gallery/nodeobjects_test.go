@@ -47,7 +47,8 @@ func ownObjects(*generator, chooser) (all []*request) {
 	return all
 }
 
-// signingRequests has certificate requests for node-a and node-b, and some that cannot be parsed.
+// signingRequests contains certificate requests with the common names of node-a and node-b, one with another name, and
+// some that cannot be parsed.
 var signingRequests = func() (all [][]byte) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), cryptorand.Reader)
 	if err != nil {

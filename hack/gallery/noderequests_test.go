@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// nodeEdges sends each fixed request as each user.
+// nodeEdges returns each fixed request once for each user.
 func (g *generator) nodeEdges() (all []*request) {
 	var list []*request
 	for _, requests := range nodeRequests {
@@ -36,10 +36,10 @@ func (g *generator) nodeRequest() *request {
 	return r
 }
 
-// A chooser returns which of n changes to apply, for one request or several.
+// A chooser returns the indexes of the changes, of n, that are applied together: one list for each request to generate.
 type chooser func(n int) [][]int
 
-// each returns a request without a change, and one for each change.
+// each is a chooser for one request without a change, and one request for each change.
 func (g *generator) each(n int) (all [][]int) {
 	all = append(all, nil)
 	for i := range n {
@@ -48,7 +48,7 @@ func (g *generator) each(n int) (all [][]int) {
 	return all
 }
 
-// some returns one request with at most two changes.
+// some is a chooser for one request with at most two changes.
 func (g *generator) some(n int) [][]int {
 	var list []int
 	for range g.IntN(3) {
@@ -57,7 +57,7 @@ func (g *generator) some(n int) [][]int {
 	return [][]int{list}
 }
 
-// changed returns copies of the object with the chosen changes.
+// changed returns a copy of the object for each list of changes that choose returns.
 func changed[T any, P interface {
 	*T
 	DeepCopy() *T
@@ -82,7 +82,7 @@ func stored[T runtime.Object]() (all []T) {
 	return all
 }
 
-// nodeRequests return requests on one resource each.
+// nodeRequests lists functions that return related requests, such as all requests for the status of Pods.
 var nodeRequests = []func(g *generator, choose chooser) []*request{
 	mirrorPods, podStatuses, otherPodRequests, evictions, nodesAsNodes, claimStatuses, tokenRequests, ownObjects, certificateRequests,
 }
@@ -214,7 +214,8 @@ func podStatuses(_ *generator, choose chooser) (all []*request) {
 	return append(all, onPods(admission.Create, "status", extended, nil))
 }
 
-// otherPodRequests returns requests for Pods in which the content of the Pod does not matter.
+// otherPodRequests returns requests for Pods whose answer does not depend on the content of the Pod, and one for
+// another resource.
 func otherPodRequests(g *generator, _ chooser) (all []*request) {
 	for _, pod := range stored[*corev1.Pod]() {
 		collection := onPods(admission.Delete, "", nil, pod)

@@ -88,7 +88,7 @@ func showsJSON() *difference {
 	}
 }
 
-// forNodes returns what the hook reads. Without an API server, access reviews allow only the audience granted.
+// forNodes returns the readers of the hook. Without an API server, access reviews allow only the audience "granted".
 func (c cluster) forNodes(t *testing.T) noderestriction.Cluster {
 	t.Helper()
 	if client, ok := c.client.(*fake.Clientset); ok {
@@ -119,10 +119,10 @@ func (c cluster) forNodes(t *testing.T) noderestriction.Cluster {
 	}
 }
 
-// tokenVerb is the permission to request tokens for an audience that the Pod does not need.
+// tokenVerb is the verb of the permission to request tokens for an audience that the Pod does not need.
 const tokenVerb = "request-serviceaccounts-token-audience"
 
-// reviewToken answers access reviews of requests for tokens.
+// reviewToken answers the access reviews for token requests.
 func reviewToken(action clienttesting.Action) (bool, runtime.Object, error) {
 	object := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview).DeepCopy()
 	what := object.Spec.ResourceAttributes
@@ -133,7 +133,7 @@ func reviewToken(action clienttesting.Action) (bool, runtime.Object, error) {
 	return what.Verb == tokenVerb, object, nil
 }
 
-// nodeUsers are the users who send the requests. The first is the most frequent one.
+// nodeUsers lists the users who send the requests. The first one is the most frequent.
 var nodeUsers = []user.Info{
 	&user.DefaultInfo{Name: "system:node:node-a", Groups: []string{"system:nodes", "system:authenticated"}},
 	&user.DefaultInfo{Name: "system:node:node-b", Groups: []string{"system:authenticated", "system:nodes"}},
@@ -200,7 +200,7 @@ func slice(name, node string) *resourcev1.ResourceSlice {
 	}}
 }
 
-// nodePods returns Pods on node-a, on node-b and on none. Their volumes have different audiences.
+// nodePods returns Pods on node-a, on node-b and on no node. Their volumes have different audiences.
 func nodePods() []*corev1.Pod {
 	pod := func(name, node string, volumes ...corev1.VolumeSource) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: withUID("plain", name), Spec: corev1.PodSpec{

@@ -52,7 +52,7 @@ func (s *server) sendForNode(ctx context.Context, r *request, _ string) (map[str
 		return nil, err
 	}
 	unstructured.RemoveNestedField(got.Object, "spec", "audiences") // by default, the address of the API server
-	unstructured.RemoveNestedField(got.Object, "spec", "extra")     // the identity of a client certificate
+	unstructured.RemoveNestedField(got.Object, "spec", "extra")     // the identity of the client certificate, which differs
 	unstructured.RemoveNestedField(got.Object, "status", "token")
 	unstructured.RemoveNestedField(got.Object, "status", "expirationTimestamp")
 	return replaced(got.Object, fromServer)
@@ -74,7 +74,8 @@ func dryRun(ctx context.Context, in dynamic.ResourceInterface, r *request, objec
 	return nil, in.Delete(ctx, r.name, metav1.DeleteOptions{DryRun: all})
 }
 
-// forServer returns the object to send. The error is errNotSendable if the API server lacks the old object or the API.
+// forServer returns the object to send. The error is errNotSendable if the API server lacks the old object or the API,
+// or does not serve such requests.
 func (s *server) forServer(ctx context.Context, r *request, uids *strings.Replacer) (*unstructured.Unstructured, error) {
 	if r.resource.Resource == "podcertificaterequests" || r.subresource == "approval" || r.name == "" && (r.subresource != "" || r.operation != admission.Create) {
 		return nil, errNotSendable
@@ -108,7 +109,7 @@ func (s *server) forServer(ctx context.Context, r *request, uids *strings.Replac
 	return s.changedAs(r, object, stored)
 }
 
-// changedAs returns the stored object with the changes that the request makes to its old object.
+// changedAs applies the changes that the request makes to its old object to the stored object, and returns the result.
 func (s *server) changedAs(r *request, object, stored *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	old, err := wire(r.old, r.kind, "")
 	if err != nil {
@@ -129,7 +130,8 @@ func (s *server) changedAs(r *request, object, stored *unstructured.Unstructured
 	return result, result.UnmarshalJSON(document)
 }
 
-// uids returns replacers between the UIDs in requests and those that the API server has given to Nodes and Pods.
+// uids returns two replacers: from the UIDs in requests to those that the API server has given to Nodes and Pods, and
+// back.
 func (s *server) uids(ctx context.Context) (toServer, fromServer *strings.Replacer, err error) {
 	nodes, err := s.typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

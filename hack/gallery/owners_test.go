@@ -21,7 +21,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// ownerControllers returns the controller that looks at owner references and at the permissions of users.
+// ownerControllers returns the controller whose decision depends on owner references and the permissions of users.
 func ownerControllers() []*controller {
 	return []*controller{{
 		name: originalowners.PluginName, register: originalowners.Register, clusters: [][]runtime.Object{roles()},
@@ -163,7 +163,7 @@ func (g *generator) owners() (all []metav1.OwnerReference) {
 	return all
 }
 
-// ownerRequest returns a request whose objects differ in their owner references.
+// ownerRequest returns a request whose objects have random owner references, and differ at most in these.
 func (g *generator) ownerRequest() *request {
 	op := pick(g, admission.Create, admission.Create, admission.Update, admission.Update, admission.Update, admission.Delete)
 	r := g.ownedObject(op)

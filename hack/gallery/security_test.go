@@ -106,7 +106,8 @@ func securityCluster(further []map[string]string) (all []runtime.Object) {
 	return all
 }
 
-// securityNamespace returns the name of a namespace for a request. It leaves out withPods, so that its Pods stay the same.
+// securityNamespace returns the name of a random namespace for a request. It never returns withPods, so that the Pods
+// there stay the same.
 func (g *generator) securityNamespace() string {
 	switch g.IntN(10) {
 	case 0:
@@ -116,7 +117,7 @@ func (g *generator) securityNamespace() string {
 	}
 }
 
-// securePod returns a Pod that satisfies the level restricted, after it has applied the changes.
+// securePod applies the changes to a Pod that satisfies the level restricted, and returns it.
 func (g *generator) securePod(namespace string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	pod, err := fixtures.GetMinimalValidPod(api.LevelRestricted, api.MajorMinorVersion(1, 36))
 	if err != nil {
@@ -305,7 +306,7 @@ func (g *generator) securityEdges() (all []*request) {
 	return append(all, namespaceEdges()...)
 }
 
-// namespaceEdges returns an UPDATE for each pair of labels.
+// namespaceEdges returns a CREATE for each set of labels, and an UPDATE for each pair of sets.
 func namespaceEdges() (all []*request) {
 	labels := append(append([]map[string]string{}, securityLabels...), invalidLabels...)
 	for _, name := range []string{withPods, "security-exempt", "team"} {

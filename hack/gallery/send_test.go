@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// send makes the request. Before an UPDATE or a DELETE it creates the old object. It returns the stored object, which is
-// nil after a DELETE. If the old object cannot be created, it returns that error.
+// send sends the request. Before an UPDATE or a DELETE it creates the old object, unless that exists. It returns the
+// stored object, which is nil after a DELETE. If the old object cannot be created, it returns that error.
 func (s *server) send(ctx context.Context, r *request, suffix string) (map[string]any, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -39,7 +39,7 @@ func (s *server) send(ctx context.Context, r *request, suffix string) (map[strin
 	if err != nil {
 		return nil, err
 	}
-	// A stored class would change later requests, after an unknown time.
+	// A stored class would change the answers to later requests, after an unknown time.
 	class := r.resource.Resource == "priorityclasses"
 	if r.operation == admission.Create {
 		return content(in.Create(ctx, object, createOptions(class || r.dryRun)))
@@ -94,7 +94,7 @@ func resourceOf(client dynamic.Interface, r *request) dynamic.ResourceInterface 
 	return client.Resource(r.resource).Namespace(r.namespace)
 }
 
-// oldObject creates the old object with its status, or gets it if it exists.
+// oldObject creates the old object with its phase, or gets it if it exists.
 func (s *server) oldObject(ctx context.Context, r *request, old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	in := resourceOf(s.dynamic, r)
 	if r.exists {
@@ -114,7 +114,8 @@ func (s *server) oldObject(ctx context.Context, r *request, old *unstructured.Un
 	return in.UpdateStatus(ctx, stored, metav1.UpdateOptions{})
 }
 
-// wire returns the object with its kind and with the names of this pass. It returns nil for nil.
+// wire returns the object as it is sent, with its kind, and with the suffix of this pass at its name. It returns nil
+// for nil.
 func wire(object runtime.Object, kind schema.GroupVersionKind, suffix string) (*unstructured.Unstructured, error) {
 	if object == nil {
 		return nil, nil

@@ -30,7 +30,8 @@ import (
 const serverRequests = 150
 
 // TestOnTheServer sends requests to two API servers: one runs the original, the other one calls the hooks. The answers
-// and the stored objects must be equal. A third pass, without original and hooks, shows that the requests depend on them.
+// and the stored objects must be equal. A third pass, without the original and the hooks, shows how many answers depend
+// on them.
 func TestOnTheServer(t *testing.T) {
 	need.APIServer(t)
 	all := controllers()
@@ -51,13 +52,13 @@ type server struct {
 	*testcluster.Cluster
 	dynamic    dynamic.Interface
 	typed      kubernetes.Interface
-	namespaces []*corev1.Namespace // those that exist
+	namespaces []*corev1.Namespace // the Namespaces that were created
 	warnings   warningLog
 	audit      auditLog
 }
 
 // startServer starts an API server that runs one of the admission controllers, or none of them. It also disables the
-// admission controllers called off. NamespaceLifecycle runs unless it is among these.
+// admission controllers called off. NamespaceLifecycle runs unless off contains it.
 func startServer(t *testing.T, all []*controller, with *controller, off ...string) *server {
 	t.Helper()
 	disabled := slices.Clone(off)
@@ -101,7 +102,7 @@ func startServer(t *testing.T, all []*controller, with *controller, off ...strin
 		t.Fatal(err)
 	}
 	for _, ns := range namespaces(*seed) {
-		if ns.Name != metav1.NamespaceSystem { // hooks are not called there
+		if ns.Name != metav1.NamespaceSystem { // the API server does not call the hooks there
 			create(t, s, ns.DeepCopy())
 			s.namespaces = append(s.namespaces, ns)
 		}
@@ -115,7 +116,8 @@ func (c *controller) configuration() string {
 	return list[len(list)-1]
 }
 
-// classes returns the objects of a cluster without two default classes: which of them is newer could differ.
+// classes returns the objects of a cluster with at most one default class. Of two, another one could be the newer one
+// on each API server.
 func (c *controller) classes() []runtime.Object {
 	list := orOne(c.clusters)
 	return list[min(2, len(list)-1)]
@@ -179,13 +181,13 @@ func compareServers(t *testing.T, c *controller, with, plain *server) {
 	for _, d := range c.onServer {
 		rowOf(c).declared = append(rowOf(c).declared, d.name+" (on API servers)")
 		if differences[d.name] == 0 {
-			t.Errorf("the difference %q is declared for API servers, but does not exist: remove it", d.name)
+			t.Errorf("the difference %q is declared for API servers, but never occurred: remove it", d.name)
 		}
 	}
 	rowOf(c).onServers = fmt.Sprintf("%d/%d", equal, len(originals))
 	t.Logf("%s: %d/%d answers of API servers equal; declared differences: %v; %d depend on the controller", c.name, equal, len(originals), differences, acted)
 	if acted < serverRequests/50 {
-		t.Errorf("the requests show too little: only %d of %d depend on the controller", acted, len(originals))
+		t.Errorf("the requests show too little: only %d of %d answers depend on the controller", acted, len(originals))
 	}
 }
 

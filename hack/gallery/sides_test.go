@@ -41,12 +41,12 @@ type request struct {
 	subresource     string
 	name, namespace string
 	object, old     runtime.Object
-	user            user.Info // nil means ann, who may do everything
+	user            user.Info // nil means ann, a user who may do everything
 	dryRun          bool
-	exists          bool // on API servers, the old object exists already, and its name is not changed
+	exists          bool // on API servers, the old object exists already, and its name gets no suffix
 }
 
-// ann sends all requests that have no other user.
+// ann is the user of all requests that name no other user.
 var ann = &user.DefaultInfo{Name: "ann", Groups: []string{"system:masters", "system:authenticated"}}
 
 // from returns the user who sends the request.
@@ -74,7 +74,7 @@ type result struct {
 	advice  advice
 }
 
-// internal returns the version in which the API server calls its own admission controllers.
+// internal returns the version of the objects that the API server passes to its own admission controllers.
 func (r *request) internal() schema.GroupVersion {
 	return schema.GroupVersion{Group: r.kind.Group, Version: runtime.APIVersionInternal}
 }
@@ -225,7 +225,7 @@ func (r *request) review(t *testing.T) []byte {
 	}
 	req := webhooktest.Request(t, admissionv1.Operation(r.operation), r.kind, resource, document(r.object), document(r.old))
 	req.Name, req.Namespace, req.DryRun = r.name, r.namespace, &r.dryRun
-	req.Resource = metav1.GroupVersionResource(r.resource) // of a subresource, it can have another group than the kind
+	req.Resource = metav1.GroupVersionResource(r.resource) // the resource of a subresource can be in another group than the kind
 	req.UserInfo = userInfo(r.from())
 	review := admissionv1.AdmissionReview{Request: req}
 	review.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind("AdmissionReview"))
@@ -305,7 +305,7 @@ func decode(t *testing.T, data []byte, into any) {
 	}
 }
 
-// document returns a plain nil for no object.
+// document returns the object, or an untyped nil if there is none.
 func document(object runtime.Object) any {
 	if object == nil {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"text/tabwriter"
 )
 
-// A row of the table has the results of one controller.
+// A row of the table contains the results of one controller.
 type row struct {
 	inProcess, onServers string // equal/total
 	harness              string // the verdict
@@ -24,7 +24,7 @@ type row struct {
 	declared             []string
 }
 
-// rows has the row of each controller that was compared, by its name.
+// rows maps the name of each controller that was compared to its row.
 var rows = map[string]*row{}
 
 // rowOf returns the row of the controller.
@@ -39,7 +39,7 @@ func rowOf(c *controller) *row {
 // equal. Lines of code include comments, but not tests.
 func printTable(to io.Writer) {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "controller\trequests in process\ton API servers\tharness\tcall\tlines\tof the original\tdeclared differences")
+	fmt.Fprintln(w, "controller\trequests in process\ton API servers\tharness\tcall\tlines\tlines of the original\tdeclared differences")
 	all := append(controllers(), execController())
 	for _, p := range ownPolicies() {
 		all = append(all, p.controller)

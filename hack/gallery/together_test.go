@@ -24,16 +24,16 @@ import (
 // orders is the number of random orders in which the controllers run.
 const orders = 5
 
-// A member is a controller of a chain, in which each controller gets what the one before it made of the object.
+// A member is a controller of a chain. Each controller in a chain gets the object as the previous one has changed it.
 type member struct {
 	*controller
 	*variant
 }
 
-// together starts all controllers in one cluster, each with its second configuration. The third one of
-// PodTolerationRestriction denies what DefaultTolerationSeconds adds. Every Namespace has its default ServiceAccount. A
-// controller with a hook for only a part of the original is left out, because the original also denies what the others
-// would get.
+// together starts all controllers in one cluster, each with its second configuration if it has one. The third one of
+// PodTolerationRestriction would deny the tolerations that DefaultTolerationSeconds adds. Every Namespace has its
+// default ServiceAccount. A controller is left out if its hook does only a part of the original, because the original
+// also denies requests that the others should get.
 func together(t *testing.T, g *generator) (all []member) {
 	t.Helper()
 	list := slices.DeleteFunc(controllers(), func(c *controller) bool { return c.partly })
@@ -65,7 +65,7 @@ func sameName(a, b runtime.Object) bool {
 type step func(m member, r *request, mutating bool) result
 
 // admit sends the request to the mutating parts and then to the validating ones, until one does not allow it. It also
-// returns the name of the last controller.
+// returns the name of the controller that did not allow the request, or an empty string.
 func admit(t *testing.T, chain []member, r *request, by step) (result, string) {
 	t.Helper()
 	got := result{verdict: allowed, object: r.object}
@@ -129,7 +129,7 @@ func namesOf(chain []member) (names []string) {
 }
 
 // TestTogetherKeepsTheLaws runs the harness on each mutating hook for Pods, with the other ones as rivals. The samples
-// are requests that the hook changes.
+// are Pods that the hook changes.
 func TestTogetherKeepsTheLaws(t *testing.T) {
 	g := &generator{Rand: rand.New(rand.NewPCG(*seed, 5)), namespaces: namespaces(*seed)}
 	chain := together(t, g)
@@ -173,7 +173,7 @@ func TestTogetherKeepsTheLaws(t *testing.T) {
 	}
 }
 
-// registered returns the registration of the hook.
+// registered returns the webhook with which the hook is registered.
 func registered(t *testing.T, hook *webhook.Hook) admissionregistrationv1.MutatingWebhook {
 	t.Helper()
 	mutating, _, err := webhook.Configurations(webhook.ConfigurationOptions{Name: "gallery", URL: "https://127.0.0.1"}, hook)

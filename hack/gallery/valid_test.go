@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// makeValid changes the objects of a request so that the API server's validation accepts most of them. What the admission
-// controllers look at stays.
+// makeValid changes the objects of a request so that the API server's validation accepts most of them. Most of the
+// fields that the admission controllers check stay as they are.
 func (r *request) makeValid() {
 	for _, object := range []runtime.Object{r.object, r.old} {
 		switch o := object.(type) {

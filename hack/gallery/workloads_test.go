@@ -14,7 +14,8 @@ import (
 
 func intOrString(n int) intstr.IntOrString { return intstr.FromInt(n) }
 
-// workloadsOf returns a CREATE of each kind of workload, with a Pod template like the Pod.
+// workloadsOf returns a CREATE of each kind of workload. The Pod template has the spec and the annotations of the Pod.
+// A second ReplicationController has no template.
 func workloadsOf(pod *corev1.Pod) []*request {
 	labels := map[string]string{"app": "shop"}
 	selector := &metav1.LabelSelector{MatchLabels: labels}
@@ -23,7 +24,7 @@ func workloadsOf(pod *corev1.Pod) []*request {
 	ending.Spec.RestartPolicy = corev1.RestartPolicyNever
 	job := batchv1.JobSpec{Template: ending}
 	meta := func() metav1.ObjectMeta { return pod.ObjectMeta }
-	selected := batchv1.JobSpec{Template: ending, Selector: selector, ManualSelector: ptr.To(true)} // else the API server adds the UID
+	selected := batchv1.JobSpec{Template: ending, Selector: selector, ManualSelector: ptr.To(true)} // otherwise the API server adds the UID
 	return []*request{
 		on(admission.Create, corev1.SchemeGroupVersion.WithKind("PodTemplate"), "podtemplates", "", &corev1.PodTemplate{ObjectMeta: meta(), Template: template}, nil),
 		on(admission.Create, corev1.SchemeGroupVersion.WithKind("ReplicationController"), "replicationcontrollers", "",
@@ -44,7 +45,7 @@ func workloadsOf(pod *corev1.Pod) []*request {
 	}
 }
 
-// workload returns a CREATE or an UPDATE of a workload with a Pod template like the Pod.
+// workload returns a CREATE or an UPDATE of a random workload from workloadsOf.
 func (g *generator) workload(pod *corev1.Pod) *request {
 	r := pick(g, workloadsOf(pod)...)
 	if g.oneIn(2) {
