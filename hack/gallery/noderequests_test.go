@@ -36,7 +36,7 @@ func (g *generator) nodeRequest() *request {
 	return r
 }
 
-// A chooser returns the indexes of the changes, of n, that are applied together: one list for each request to generate.
+// A chooser selects among n changes. It returns the indexes of the changes for each request to generate.
 type chooser func(n int) [][]int
 
 // each is a chooser for one request without a change, and one request for each change.
