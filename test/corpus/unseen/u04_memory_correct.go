@@ -86,13 +86,13 @@ func memoryDoneRight() []Case {
 	}, {
 		Name:    "U04c6-answers-by-document",
 		Kind:    "Pod",
-		Summary: "sets a priority class for a tier, and keeps answers by a hash of the whole object",
+		Summary: "sends a tier to its pool of nodes, and keeps answers by a hash of the whole object",
 		Why:     "Equal objects get equal answers, and the answer depends on nothing but the object.",
 		Webhook: podsOnCreate,
 		build: rawWithState(func() func(*admissionv1.AdmissionRequest, object) ([]operation, error) {
 			var answers sync.Map
 			return func(req *admissionv1.AdmissionRequest, pod object) ([]operation, error) {
-				answer, _ := answers.LoadOrStore(sha256.Sum256(req.Object.Raw), priorityOf(pod))
+				answer, _ := answers.LoadOrStore(sha256.Sum256(req.Object.Raw), poolOf(pod))
 				return answer.([]operation), nil
 			}
 		}),
@@ -111,10 +111,14 @@ spec: {containers: [{name: cart, image: "registry.example.com/shop/cart:5.0"}]}
 	}}
 }
 
-// priorityOf sets the class of critical Pods that have none.
-func priorityOf(pod object) []operation {
-	if text(pod, "metadata", "labels", "tier") != "critical" || text(pod, "spec", "priorityClassName") != "" {
+// poolOf sends critical Pods that name no pool to the pool for them.
+func poolOf(pod object) []operation {
+	switch selector := dict(pod, "spec", "nodeSelector"); {
+	case text(pod, "metadata", "labels", "tier") != "critical" || selector["pool"] != nil:
 		return nil
+	case selector == nil:
+		return []operation{add("/spec/nodeSelector", object{"pool": "critical"})}
+	default:
+		return []operation{add("/spec/nodeSelector/pool", "critical")}
 	}
-	return []operation{add("/spec/priorityClassName", "tier-critical")}
 }
