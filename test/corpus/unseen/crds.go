@@ -3,8 +3,9 @@
 package unseen
 
 import (
-	"github.com/admitkit/admitkit/pkg/webhook"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
 // The custom resources of the samples.

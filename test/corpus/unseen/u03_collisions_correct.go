@@ -136,7 +136,9 @@ func longNames(o object) {
 	}
 }
 
-func vaultVolumesRepeat(o object) string { return repeated("volume", names(list(o, "spec", "volumes"))) }
+func vaultVolumesRepeat(o object) string {
+	return repeated("volume", names(list(o, "spec", "volumes")))
+}
 
 // sameHash adds a container whose name has the same short hash as that of the first container.
 func sameHash(o object) {

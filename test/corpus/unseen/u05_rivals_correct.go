@@ -123,10 +123,13 @@ spec: {defaultBackend: {service: {name: cart, port: {number: 80}}}}
 	}, {
 		Name:    "U05c8-pull-secret",
 		Kind:    "Pod",
-		Summary: "adds the pull Secret of the company's registry to Pods with an image from it",
-		Why:     "A Secret of that name is added once, and an image behind a mirror does not lose it.",
+		Summary: "adds the pull Secret of the company's registry to Pods with private images",
+		Why:     "A Secret of that name is added once. A label switches it on, so a mirror of images has no influence.",
 		Webhook: podsOnCreate,
-		Sample:  agentPod,
+		Sample: podHead + `
+metadata: {name: cart, namespace: shop, labels: {images.example.com/private: "true"}}
+spec: {imagePullSecrets: [{name: own}], containers: [{name: cart, image: "registry.example.com/shop/cart:5.0"}]}
+`,
 	}}
 }
 

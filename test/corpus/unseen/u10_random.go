@@ -127,6 +127,14 @@ func mountToken(pod *corev1.Pod, name string, isOwn func(string) bool) error {
 	return err
 }
 
+// isToken says whether a volume has a token for the audience.
+func isToken(v corev1.Volume, audience string) bool {
+	return v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(p corev1.VolumeProjection) bool {
+		token := p.ServiceAccountToken
+		return token != nil && token.Audience == audience && token.Path == "token"
+	})
+}
+
 func endpointIDs(gw object, id func(endpoint object) string) []operation {
 	var ops []operation
 	for i, e := range list(gw, "spec", "endpoints") {
@@ -159,10 +167,11 @@ func randomDoneRight() []Case {
 		Why:     "The name depends on the annotation alone. A volume of that name that is something else is denied.",
 		Webhook: podsOnCreate,
 		build: typed(func(req *webhook.Request[corev1.Pod]) error {
-			name := "token-" + shortHash(req.Object.Annotations["cloud.example.com/audience"])
+			audience := req.Object.Annotations["cloud.example.com/audience"]
+			name := "token-" + shortHash(audience)
 			for _, v := range req.Object.Spec.Volumes {
-				if v.Name == name && v.Projected == nil {
-					return webhook.Denyf("the volume %s is not a token", name)
+				if v.Name == name && audience != "" && !isToken(v, audience) {
+					return webhook.Denyf("the volume %s is not a token for %s", name, audience)
 				}
 			}
 			return mountToken(req.Object, name, func(have string) bool { return have == name })
