@@ -3,14 +3,9 @@
 package unseen
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httputil"
-	"net/url"
-	"os/exec"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -73,7 +68,7 @@ func TestCases(t *testing.T) {
 		t.Run(c.Name, func(t *testing.T) {
 			trial := &Trial{TB: t, Case: &c, Start: c.New}
 			if c.Path != "" {
-				trial.Start = func() http.Handler { return startPython(t) }
+				trial.Start = func() http.Handler { return httputil.NewSingleHostReverseProxy(StartPython(t, PythonProgram)) }
 			}
 			checkSample(t, trial)
 			checkRegistration(t, trial)
@@ -193,33 +188,4 @@ func checkCorrect(trial *Trial) {
 // sameFromUsed shows that a used instance answers as a new one.
 func sameFromUsed(t *Trial) string {
 	return remembers(func(o object) { put(o, "other", "metadata", "name") })(t)
-}
-
-var listening = regexp.MustCompile(`^listening on (127\.0\.0\.1:\d+)\n$`)
-
-// startPython starts the webhooks in Python and returns a handler that forwards to them.
-func startPython(t testing.TB) http.Handler {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "python3", PythonProgram, "0")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cmd.Wait(); err == nil {
-			t.Error("the webhooks in Python have stopped by themselves")
-		}
-	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	found := listening.FindStringSubmatch(line)
-	if err != nil || found == nil {
-		t.Fatalf("webhooks in Python: %q, %v\n%s", line, err, stderr.String())
-	}
-	go func() { _, _ = io.Copy(io.Discard, out) }()
-	return httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: found[1]})
 }

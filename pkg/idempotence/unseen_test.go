@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"net/url"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/admitkit/admitkit/test/corpus/unseen"
+)
+
+// misjudged lists the webhooks of the unseen corpus that the harness misjudges, with the reasons.
+var misjudged = map[string]string{}
+
+// TestUnseen checks what the harness says about webhooks that were written without knowledge of it. Each has one sample.
+func TestUnseen(t *testing.T) {
+	cases := unseen.Cases()
+	python := unseen.StartPython(t, "../../test/corpus/unseen/"+unseen.PythonProgram)
+	for _, c := range cases {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			report, err := Run(t.Context(), subjectOf(c, python), optionsOf(t, c))
+			if err != nil {
+				t.Fatal(err)
+			}
+			wrong := misjudgement(c, report)
+			t.Logf("family %d, buggy %v: %s%s", c.Family, c.Buggy, wrong, fingerprint(report))
+			switch reason, listed := misjudged[c.Name]; {
+			case wrong != "" && !listed:
+				t.Errorf("%s: %s\n%s\n%s", wrong, c.Summary, c.Why, text(report))
+			case wrong == "" && listed:
+				t.Errorf("judged well now, take it from the list: %s", reason)
+			}
+		})
+	}
+}
+
+// misjudgement describes how a report misjudges a webhook. It returns an empty string if the report is right.
+func misjudgement(c unseen.Case, report *Report) string {
+	found := slices.ContainsFunc(report.Findings, func(v *Violation) bool { return v.Verdict != Advice })
+	switch {
+	case found && !c.Buggy:
+		return "a correct webhook is flagged"
+	case !found && c.Buggy && len(report.Incomplete) > 0:
+		return "the run is inconclusive"
+	case !found && c.Buggy:
+		return "the bug is missed"
+	case !c.Buggy && len(report.Incomplete) > 0:
+		return "the run is inconclusive"
+	}
+	return ""
+}
+
+func fingerprint(report *Report) (laws string) {
+	for _, v := range report.Findings {
+		laws += " " + string(v.Law)
+		if v.Verdict == Advice {
+			laws += "(advice)"
+		}
+	}
+	return laws
+}
+
+func subjectOf(c unseen.Case, python *url.URL) Subject {
+	if c.New != nil {
+		return Handler(c.Webhook, c.New)
+	}
+	return URL(c.Webhook, nil, python.JoinPath(c.Path).String())
+}
+
+func optionsOf(t *testing.T, c unseen.Case) (o Options) {
+	t.Helper()
+	sample := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(c.Sample), &sample.Object); err != nil {
+		t.Fatal(err)
+	}
+	o.Samples = []runtime.Object{sample}
+	for _, text := range c.CRDs {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.Unmarshal([]byte(text), crd); err != nil {
+			t.Fatal(err)
+		}
+		o.CRDs = append(o.CRDs, crd)
+	}
+	if len(c.NamespaceLabels) > 0 {
+		name := sample.GetNamespace()
+		if name == "" {
+			name = metav1.NamespaceDefault
+		}
+		o.Namespaces = []*corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: c.NamespaceLabels}}}
+	}
+	return o
+}
