@@ -116,3 +116,60 @@ func TestFailures(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestAbandonedRequestsAreNotSent checks that requests whose calls gave up during an outage do not delay the calls
+// after it.
+func TestAbandonedRequestsAreNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := New[string](Options{To: "the API server", Sender: "Options.Live", Most: 1})
+		var calls atomic.Int64
+		var all sync.WaitGroup
+		do := func(key string, takes time.Duration) error {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err := g.Do(ctx, key, slow(&calls, takes))
+			return err
+		}
+		all.Go(func() { _ = do("hangs", time.Hour) }) // until its timeout of 10 s
+		synctest.Wait()
+		for i := range 49 {
+			all.Go(func() {
+				if err := do(fmt.Sprint(i), 100*time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("got %v", err)
+				}
+			})
+			time.Sleep(10 * time.Second / 55)
+		}
+		all.Wait() // the last calls have given up before the outage ends
+		time.Sleep(time.Second)
+		if err := do("later", 100*time.Millisecond); err != nil || calls.Load() != 2 {
+			t.Errorf("after the outage: %v; %d requests were sent", err, calls.Load())
+		}
+	})
+}
+
+// TestACallDoesNotShareAnAbandonedRequest checks that a call gets its own request if that of an earlier call with the same
+// key was dropped.
+func TestACallDoesNotShareAnAbandonedRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := New[string](Options{To: "the API server", Sender: "Options.Live", Most: 1})
+		var calls atomic.Int64
+		var all sync.WaitGroup
+		all.Go(func() { _, _ = g.Do(t.Context(), "other", slow(&calls, 2*time.Second)) })
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		all.Go(func() {
+			if _, err := g.Do(ctx, "a", slow(&calls, time.Second)); !errors.Is(err, context.Canceled) {
+				t.Errorf("the cancelled call got %v", err)
+			}
+		})
+		synctest.Wait()
+		cancel()
+		if got, err := g.Do(t.Context(), "a", slow(&calls, time.Second)); got != "done" || err != nil {
+			t.Errorf("got %q, %v", got, err)
+		}
+		if all.Wait(); calls.Load() != 2 || len(g.open) != 0 {
+			t.Errorf("%d requests were sent, %d are open", calls.Load(), len(g.open))
+		}
+	})
+}
