@@ -17,7 +17,7 @@
 //     API server answers with the code 500, as for the original. The message differs, and there is no audit annotation.
 //   - If the hook for workloads fails, the request is admitted, because this hook never denies.
 //   - Until the cache of Namespaces has synced, the program is not ready, so the failurePolicy decides. The original
-//     waits up to ten seconds and then denies. The hooks remember for a second that a Namespace does not exist.
+//     waits up to ten seconds and then denies.
 //   - The hooks are called for the subresources ephemeralcontainers and resize of a Pod. The original would also check
 //     subresources that a later version of Kubernetes adds.
 //   - The hooks are not called for objects in kube-system or in the namespace of the webhook, nor for these two

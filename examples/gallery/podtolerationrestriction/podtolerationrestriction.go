@@ -13,7 +13,7 @@
 //     decides. With the default, Fail, the API server answers with the code 500, as for the original. The message
 //     differs.
 //   - Until the cache of Namespaces has synced, the program is not ready, so the failurePolicy decides. The original waits
-//     up to ten seconds and then denies. The hooks remember for a second that a Namespace does not exist.
+//     up to ten seconds and then denies.
 //   - Pods in kube-system, and in the namespace of the webhook, are not changed. Otherwise a cluster could not repair
 //     itself while the webhook is down. The original needs no exception, because it runs inside the API server.
 package podtolerationrestriction
