@@ -154,22 +154,20 @@ func TestACallDoesNotShareAnAbandonedRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := New[string](Options{To: "the API server", Sender: "Options.Live", Most: 1})
 		var calls atomic.Int64
-		var all sync.WaitGroup
-		all.Go(func() { _, _ = g.Do(t.Context(), "other", slow(&calls, 2*time.Second)) })
+		sent := g.join(t.Context(), "other", slow(&calls, time.Second))
 		synctest.Wait()
-		ctx, cancel := context.WithCancel(t.Context())
-		all.Go(func() {
-			if _, err := g.Do(ctx, "a", slow(&calls, time.Second)); !errors.Is(err, context.Canceled) {
-				t.Errorf("the cancelled call got %v", err)
-			}
-		})
+		dropped := g.join(t.Context(), "a", slow(&calls, time.Second))
 		synctest.Wait()
-		cancel()
+		g.leave("a", dropped)
+		if own := g.join(t.Context(), "a", slow(&calls, time.Second)); own == dropped {
+			t.Error("the call shares a request that is not sent")
+		}
+		g.leave("other", sent) // has no effect
 		if got, err := g.Do(t.Context(), "a", slow(&calls, time.Second)); got != "done" || err != nil {
 			t.Errorf("got %q, %v", got, err)
 		}
-		if all.Wait(); calls.Load() != 2 || len(g.open) != 0 {
-			t.Errorf("%d requests were sent, %d are open", calls.Load(), len(g.open))
+		if synctest.Wait(); sent.result != "done" || calls.Load() != 2 || len(g.open) != 0 {
+			t.Errorf("got %q; %d requests were sent, %d are open", sent.result, calls.Load(), len(g.open))
 		}
 	})
 }
