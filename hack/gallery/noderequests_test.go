@@ -217,6 +217,9 @@ func podStatuses(_ *generator, choose chooser) (all []*request) {
 // otherPodRequests returns requests for Pods whose answer does not depend on the content of the Pod, and one for
 // another resource.
 func otherPodRequests(g *generator, _ chooser) (all []*request) {
+	for _, node := range []string{"node-a", "node-b"} { // not in the cache
+		all = append(all, onPods(admission.Delete, "", nil, &corev1.Pod{ObjectMeta: withUID("plain", "gone"), Spec: corev1.PodSpec{NodeName: node}}))
+	}
 	for _, pod := range stored[*corev1.Pod]() {
 		collection := onPods(admission.Delete, "", nil, pod)
 		collection.name = ""
