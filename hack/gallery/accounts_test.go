@@ -17,6 +17,7 @@ import (
 	"github.com/admitkit/admitkit/examples/gallery/serviceaccount"
 	"github.com/admitkit/admitkit/examples/gallery/sources"
 	"github.com/admitkit/admitkit/pkg/idempotence"
+	"github.com/admitkit/admitkit/pkg/reads"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
@@ -25,7 +26,7 @@ func accountControllers() []*controller {
 	return []*controller{{
 		name: originalaccount.PluginName, register: originalaccount.Register, clusters: [][]runtime.Object{serviceAccounts()},
 		hooks: func(t *testing.T, in cluster, _ string) []*webhook.Hook {
-			accounts, err := sources.ServiceAccounts(in.client, in.factory, nil)
+			accounts, err := reads.New(sources.ServiceAccounts(in.client, in.factory))
 			if err != nil {
 				t.Fatal(err)
 			}

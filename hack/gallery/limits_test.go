@@ -23,6 +23,7 @@ import (
 
 	"github.com/admitkit/admitkit/examples/gallery/limitranger"
 	"github.com/admitkit/admitkit/examples/gallery/sources"
+	"github.com/admitkit/admitkit/pkg/reads"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
@@ -31,7 +32,7 @@ func limitControllers() []*controller {
 	return []*controller{{
 		name: originallimits.PluginName, register: originallimits.Register, clusters: limitRanges(),
 		hooks: func(t *testing.T, in cluster, _ string) []*webhook.Hook {
-			ranges, err := sources.LimitRanges(in.client, in.factory, nil)
+			ranges, err := reads.New(sources.LimitRanges(in.client, in.factory))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,6 +10,7 @@
 package reads
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,10 +38,13 @@ type Options[T any] struct {
 	Cached func(namespace, name string) (T, error)
 	// Live gets an object from the API server. It is required. It needs the permission get: see [Rule].
 	Live func(ctx context.Context, namespace, name string) (T, error)
-	// NotFoundFor is how long a Reader remembers that an object does not exist, from the start of the request. Zero and
-	// negative mean not at all. While a Reader remembers it, Get does not find the object, even if it has been created
-	// since.
+	// NotFoundFor is how long a Reader remembers that an object does not exist, from the start of the request. Zero means
+	// a second, negative not at all. During this time Get finds an object that has been created since only if the cache
+	// has it.
 	NotFoundFor time.Duration
+	// Stale reports whether the cache may have old objects, because its watch is cut: see [Watches.Cut]. The Reader
+	// answers from the cache nevertheless, and counts these reads with the source stale. Nil means that no read is stale.
+	Stale func() bool
 	// Timeout limits one live request. Zero means 10 s, negative no limit. A call waits no longer than its own context
 	// allows. The request continues for other calls that wait for it.
 	Timeout time.Duration
@@ -55,13 +59,18 @@ type Options[T any] struct {
 // The values of the label source: where the answer of a read came from.
 const (
 	fromCache  = "cache"
+	fromStale  = "stale"  // the cache, while Options.Stale returns true
 	fromLive   = "live"   // a live request, perhaps one that several reads shared
 	fromMemory = "memory" // the object is remembered as missing
 	fromNone   = "failed"
 )
 
-// maxRemembered is the largest number of missing objects that a Reader remembers.
-const maxRemembered = 4096
+const (
+	// maxRemembered is the largest number of missing objects that a Reader remembers.
+	maxRemembered = 4096
+	// defaultNotFoundFor is the default of Options.NotFoundFor.
+	defaultNotFoundFor = time.Second
+)
 
 // A Reader reads objects of one resource. It is safe for concurrent use.
 type Reader[T any] struct {
@@ -82,13 +91,14 @@ func New[T any](o Options[T]) (*Reader[T], error) {
 		errs = append(errs, errors.New("reads: Options.Cached and Options.Live are required"))
 	}
 	reads, err := counter.Register(o.Metrics, "admitkit_reads_total",
-		"Objects that hooks read, by resource and source (cache, live, memory of missing objects, failed).", "resource", "source")
+		"Objects that hooks read, by resource and source (cache, stale cache, live, memory of missing objects, failed).", "resource", "source")
 	if err != nil {
 		errs = append(errs, fmt.Errorf("reads: %w", err))
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
+	o.NotFoundFor = cmp.Or(o.NotFoundFor, defaultNotFoundFor)
 	return &Reader[T]{
 		options: o, reads: reads, missing: cache.NewLRUExpireCache(maxRemembered),
 		requests: flight.New[T](flight.Options{To: "the API server", Sender: "Options.Live", Timeout: o.Timeout, Most: o.MaxLive}),
@@ -102,7 +112,7 @@ func (r *Reader[T]) Get(ctx context.Context, namespace, name string) (T, error) 
 	found, err := r.options.Cached(namespace, name)
 	switch {
 	case err == nil:
-		r.count(fromCache)
+		r.count(r.cacheSource())
 		return found, nil
 	case !apierrors.IsNotFound(err):
 		r.count(fromNone)
@@ -126,6 +136,14 @@ func (r *Reader[T]) Get(ctx context.Context, namespace, name string) (T, error) 
 		return *new(T), fmt.Errorf("reading %s %s: %w", r.options.Resource, key{namespace, name}, ctx.Err())
 	}
 	return *new(T), r.failure(namespace, name, err)
+}
+
+// cacheSource returns the source of a read that the cache answered.
+func (r *Reader[T]) cacheSource() string {
+	if r.options.Stale != nil && r.options.Stale() {
+		return fromStale
+	}
+	return fromCache
 }
 
 type key struct{ namespace, name string }

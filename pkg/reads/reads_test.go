@@ -124,21 +124,22 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// TestMissingObjectsAreRemembered checks that each read of a missing object makes a new request, unless NotFoundFor is
-// set. Once NotFoundFor has passed since the start of the last request, a read must find an object that was created
+// TestMissingObjectsAreRemembered checks that reads of a missing object share one request for as long as NotFoundFor
+// says. Once this time has passed since the start of the last request, a read must find an object that was created
 // meanwhile, even if that request was slow.
 func TestMissingObjectsAreRemembered(t *testing.T) {
+	const slow = 900 * time.Millisecond
 	for name, in := range map[string]struct {
-		keep  time.Duration
-		lives int64
-	}{"by default": {0, 10}, "negative": {-1, 10}, "a minute": {time.Minute, 1}} {
+		set, keep time.Duration
+		lives     int64
+	}{"by default": {0, time.Second, 1}, "negative": {-1, 0, 10}, "a minute": {time.Minute, time.Minute, 1}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &source{answer: func(_ context.Context, name string) (*corev1.Namespace, error) {
-					<-time.After(time.Second)
+					<-time.After(slow)
 					return nil, notFound(name)
 				}}
-				r := s.reader(t, func(o *reads.Options[*corev1.Namespace]) { o.NotFoundFor = in.keep })
+				r := s.reader(t, func(o *reads.Options[*corev1.Namespace]) { o.NotFoundFor = in.set })
 				for range 10 {
 					if _, err := r.Get(t.Context(), "", "late"); !errors.Is(err, reads.ErrNotFound) {
 						t.Fatal(err)
@@ -148,12 +149,28 @@ func TestMissingObjectsAreRemembered(t *testing.T) {
 					t.Errorf("got %d requests, want %d", s.lives.Load(), in.lives)
 				}
 				s.answer = func(_ context.Context, name string) (*corev1.Namespace, error) { return namespace(name), nil }
-				<-time.After(max(in.keep-time.Second, 0) + time.Millisecond)
+				<-time.After(max(in.keep-slow, 0) + time.Millisecond)
 				if _, err := r.Get(t.Context(), "", "late"); err != nil {
 					t.Error(err)
 				}
 			})
 		})
+	}
+}
+
+// TestStaleReadsAreCounted checks that a read from a cache whose watch is cut has an answer, and is counted as stale.
+func TestStaleReadsAreCounted(t *testing.T) {
+	s, cut := &source{}, false
+	r := s.reader(t, func(o *reads.Options[*corev1.Namespace]) { o.Stale = func() bool { return cut } })
+	for _, cut = range []bool{false, true, true} {
+		for _, name := range []string{"cached", "new"} {
+			if got, err := r.Get(t.Context(), "", name); err != nil || got.Name != name {
+				t.Errorf("got %v, %v", got, err)
+			}
+		}
+	}
+	if got := s.counted(t); got["cache"] != 1 || got["stale"] != 2 || got["live"] != 3 {
+		t.Errorf("got %v", got)
 	}
 }
 

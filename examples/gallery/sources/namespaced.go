@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +24,12 @@ func ServiceAccounts(client kubernetes.Interface, factory informers.SharedInform
 	informer := factory.Core().V1().ServiceAccounts()
 	informer.Informer() // so that the factory starts it
 	return reads.New(reads.Options[*corev1.ServiceAccount]{
+// ServiceAccounts returns the options for a reader of ServiceAccounts. It requests the informer of the factory, which the
+// caller starts. If the cache does not have a ServiceAccount yet, the reader asks the API server.
+func ServiceAccounts(client kubernetes.Interface, factory informers.SharedInformerFactory) reads.Options[*corev1.ServiceAccount] {
+	informer := factory.Core().V1().ServiceAccounts()
+	informer.Informer() // requests the cache
+	return reads.Options[*corev1.ServiceAccount]{
 		Resource: "serviceaccounts",
 		Cached: func(namespace, name string) (*corev1.ServiceAccount, error) {
 			return informer.Lister().ServiceAccounts(namespace).Get(name)
@@ -32,11 +37,10 @@ func ServiceAccounts(client kubernetes.Interface, factory informers.SharedInform
 		Live: func(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error) {
 			return client.CoreV1().ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
 		},
-		Metrics: metrics,
-	})
+	}
 }
 
-// noLimitRangesFor is how long a reader of LimitRanges remembers that a namespace has none.
+// noLimitRangesFor is how long a reader remembers that a namespace has no LimitRange. The original remembers it as long.
 const noLimitRangesFor = 30 * time.Second
 
 // LimitRanges returns a reader of all LimitRanges of a namespace, in the order of their names. Its Get ignores the
@@ -47,6 +51,14 @@ func LimitRanges(client kubernetes.Interface, factory informers.SharedInformerFa
 	informer := factory.Core().V1().LimitRanges()
 	informer.Informer() // so that the factory starts it
 	return reads.New(reads.Options[[]*corev1.LimitRange]{
+// LimitRanges returns the options for a reader of all LimitRanges of a namespace, in the order of their names. Its Get
+// ignores the name, so pass "*". It returns reads.ErrNotFound if the list is empty. The function requests the informer of
+// the factory, which the caller starts. If the cache has no LimitRange of the namespace, the reader asks the API server. If
+// the API server has none either, the reader does not ask again for 30 seconds.
+func LimitRanges(client kubernetes.Interface, factory informers.SharedInformerFactory) reads.Options[[]*corev1.LimitRange] {
+	informer := factory.Core().V1().LimitRanges()
+	informer.Informer() // requests the cache
+	return reads.Options[[]*corev1.LimitRange]{
 		Resource: "limitranges",
 		Cached: func(namespace, _ string) ([]*corev1.LimitRange, error) {
 			found, err := informer.Lister().LimitRanges(namespace).List(labels.Everything())
@@ -67,8 +79,7 @@ func LimitRanges(client kubernetes.Interface, factory informers.SharedInformerFa
 			return byName(found)
 		},
 		NotFoundFor: noLimitRangesFor,
-		Metrics:     metrics,
-	})
+	}
 }
 
 // byName sorts the LimitRanges by name. For an empty list it returns a NotFound error.

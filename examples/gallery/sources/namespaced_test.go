@@ -28,11 +28,11 @@ func TestNamespaced(t *testing.T) {
 		&corev1.LimitRange{ObjectMeta: meta("team-a", "b")}, &corev1.LimitRange{ObjectMeta: meta("team-a", "a")}, &corev1.LimitRange{ObjectMeta: meta("team-b", "c")},
 	)
 	factory := informers.NewSharedInformerFactory(client, 0)
-	accounts, err := ServiceAccounts(client, factory, nil)
+	accounts, err := reads.New(ServiceAccounts(client, factory))
 	if err != nil {
 		t.Fatal(err)
 	}
-	ranges, err := LimitRanges(client, factory, nil)
+	ranges, err := reads.New(LimitRanges(client, factory))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestLimitRangesFails(t *testing.T) {
 	client.PrependReactor("list", "limitranges", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New("no connection")
 	})
-	ranges, err := LimitRanges(client, informers.NewSharedInformerFactory(client, 0), nil)
+	ranges, err := reads.New(LimitRanges(client, informers.NewSharedInformerFactory(client, 0)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,6 +38,7 @@ import (
 type Sources struct {
 	deps      *program.Deps
 	client    kubernetes.Interface
+	watches   *reads.Watches // of the informers
 	informers informers.SharedInformerFactory
 	run       sync.Once // hands the informers to the program
 }
@@ -47,11 +48,24 @@ type Sources struct {
 func New(deps *program.Deps) (*Sources, error) {
 	config := rest.CopyConfig(deps.Config)
 	config.QPS = -1 // readers and authorizers limit their requests themselves
+	watches, err := reads.NewWatches(deps.Metrics)
+	if err != nil {
+		return nil, err
+	}
+	config.Wrap(watches.Transport)
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	return &Sources{deps: deps, client: client, informers: informers.NewSharedInformerFactory(client, 0)}, nil
+	return &Sources{deps: deps, client: client, watches: watches, informers: informers.NewSharedInformerFactory(client, 0)}, nil
+}
+
+// reader returns a reader of objects that are in a cache. It declares the permissions that the reader needs, and counts
+// its reads.
+func reader[T any](s *Sources, group string, o reads.Options[T]) (*reads.Reader[T], error) {
+	s.deps.Needs(reads.Rule(group, o.Resource))
+	o.Stale, o.Metrics = s.watches.Cut(group, o.Resource), s.deps.Metrics
+	return reads.New(o)
 }
 
 // factory returns the informer factory. The caller must request an informer from it.
@@ -66,46 +80,44 @@ func (s *Sources) Metrics() prometheus.Registerer { return s.deps.Metrics }
 // Namespaces returns a reader of Namespaces. It reads a Namespace from the API server if the cache does not contain it
 // yet.
 func (s *Sources) Namespaces() (*reads.Reader[*corev1.Namespace], error) {
-	s.deps.Needs(reads.Rule("", "namespaces"))
 	informer := s.factory().Core().V1().Namespaces()
 	informer.Informer() // so that the factory starts it
 	return reads.New(reads.Options[*corev1.Namespace]{
+	informer.Informer() // requests the cache
+	return reader(s, "", reads.Options[*corev1.Namespace]{
 		Resource: "namespaces",
 		Cached:   func(_, name string) (*corev1.Namespace, error) { return informer.Lister().Get(name) },
 		Live: func(ctx context.Context, _, name string) (*corev1.Namespace, error) {
 			return s.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 		},
-		Metrics: s.deps.Metrics,
 	})
 }
 
 // RuntimeClasses returns a reader of RuntimeClasses. It reads a RuntimeClass from the API server if the cache does not
 // contain it yet.
 func (s *Sources) RuntimeClasses() (*reads.Reader[*nodev1.RuntimeClass], error) {
-	s.deps.Needs(reads.Rule(nodev1.GroupName, "runtimeclasses"))
 	informer := s.factory().Node().V1().RuntimeClasses()
 	informer.Informer() // so that the factory starts it
 	return reads.New(reads.Options[*nodev1.RuntimeClass]{
+	informer.Informer() // requests the cache
+	return reader(s, nodev1.GroupName, reads.Options[*nodev1.RuntimeClass]{
 		Resource: "runtimeclasses",
 		Cached:   func(_, name string) (*nodev1.RuntimeClass, error) { return informer.Lister().Get(name) },
 		Live: func(ctx context.Context, _, name string) (*nodev1.RuntimeClass, error) {
 			return s.client.NodeV1().RuntimeClasses().Get(ctx, name, metav1.GetOptions{})
 		},
-		Metrics: s.deps.Metrics,
 	})
 }
 
 // ServiceAccounts returns a reader of ServiceAccounts. It reads a ServiceAccount from the API server if the cache does
 // not contain it yet.
 func (s *Sources) ServiceAccounts() (*reads.Reader[*corev1.ServiceAccount], error) {
-	s.deps.Needs(reads.Rule("", "serviceaccounts"))
-	return ServiceAccounts(s.client, s.factory(), s.deps.Metrics)
+	return reader(s, "", ServiceAccounts(s.client, s.factory()))
 }
 
-// LimitRanges returns a reader of all LimitRanges of a namespace, as the function LimitRanges does.
+// LimitRanges returns a reader of all LimitRanges of a namespace: see the function LimitRanges.
 func (s *Sources) LimitRanges() (*reads.Reader[[]*corev1.LimitRange], error) {
-	s.deps.Needs(reads.Rule("", "limitranges"))
-	return LimitRanges(s.client, s.factory(), s.deps.Metrics)
+	return reader(s, "", LimitRanges(s.client, s.factory()))
 }
 
 // StorageClasses returns a lister of StorageClasses.

@@ -16,29 +16,25 @@ import (
 // CachedPods returns a reader of Pods. It reads a Pod from the API server if the cache does not contain it yet. The
 // cache contains all Pods of the cluster.
 func (s *Sources) CachedPods() (*reads.Reader[*corev1.Pod], error) {
-	s.deps.Needs(reads.Rule("", "pods"))
 	lister := s.factory().Core().V1().Pods().Lister()
-	return reads.New(reads.Options[*corev1.Pod]{
+	return reader(s, "", reads.Options[*corev1.Pod]{
 		Resource: "pods",
 		Cached:   func(namespace, name string) (*corev1.Pod, error) { return lister.Pods(namespace).Get(name) },
 		Live: func(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
 			return s.client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 		},
-		Metrics: s.deps.Metrics,
 	})
 }
 
 // Nodes returns a reader of Nodes. It reads a Node from the API server if the cache does not contain it yet.
 func (s *Sources) Nodes() (*reads.Reader[*corev1.Node], error) {
-	s.deps.Needs(reads.Rule("", "nodes"))
 	lister := s.factory().Core().V1().Nodes().Lister()
-	return reads.New(reads.Options[*corev1.Node]{
+	return reader(s, "", reads.Options[*corev1.Node]{
 		Resource: "nodes",
 		Cached:   func(_, name string) (*corev1.Node, error) { return lister.Get(name) },
 		Live: func(ctx context.Context, _, name string) (*corev1.Node, error) {
 			return s.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 		},
-		Metrics: s.deps.Metrics,
 	})
 }
 
