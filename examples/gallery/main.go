@@ -8,6 +8,7 @@ import (
 	"context"
 	"flag"
 
+	"github.com/admitkit/admitkit/pkg/celcheck"
 	"github.com/admitkit/admitkit/pkg/program"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
@@ -22,6 +23,12 @@ func newProgram() program.Program {
 			flags.Func("enable", "comma-separated `names` of the admission controllers to run: "+names(), s.enable)
 			flags.Func("config", "configuration file of an admission controller, as `NAME=FILE`; repeat the flag for several controllers", s.configure)
 		},
-		Hooks: func(_ context.Context, deps *program.Deps) ([]*webhook.Hook, error) { return s.hooks(deps) },
+		Hooks: func(_ context.Context, deps *program.Deps) ([]*webhook.Hook, error) {
+			hooks, err := s.hooks(deps)
+			if err != nil {
+				return nil, err
+			}
+			return hooks, celcheck.Check(hooks...)
+		},
 	}
 }

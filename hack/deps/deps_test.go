@@ -31,6 +31,7 @@ var layers = map[string][]string{
 	"reads":         nil,
 	"access":        nil,
 	"external":      nil,
+	"celcheck":      {"patch", "review", "webhook"},
 	"program":       {"patch", "review", "webhook", "certs", "install", "metrics"},
 	// These two work with any webhook, so they must not import our hook types.
 	"chain":       {"patch", "review", "certs"},
@@ -73,7 +74,7 @@ var heavy = []struct {
 }
 
 // edges are packages with heavy dependencies that only users import. No package of this module may import them.
-var edges = []string{module + "/pkg/webhook/adapt"}
+var edges = []string{module + "/pkg/webhook/adapt", module + "/pkg/celcheck"}
 
 func TestImportsFlowDownward(t *testing.T) {
 	g := load(t)

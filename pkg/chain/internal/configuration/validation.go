@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -16,10 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
-	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
-	"k8s.io/apiserver/pkg/cel/environment"
 	webhookutil "k8s.io/apiserver/pkg/util/webhook"
+
+	"github.com/admitkit/admitkit/internal/celcondition"
 )
 
 // The rules in this file copy ValidateMutatingWebhookConfiguration and ValidateValidatingWebhookConfiguration of the
@@ -209,9 +207,8 @@ func validateMatchConditions(at *field.Path, conditions []admissionregistrationv
 		at := at.Index(i)
 		if strings.TrimSpace(c.Expression) == "" {
 			errs = append(errs, field.Required(at.Child("expression"), ""))
-		} else if result := compiler().CompileCELExpression(&matchconditions.MatchCondition{Expression: c.Expression},
-			plugincel.OptionalVariableDeclarations{HasAuthorizer: true}, environment.NewExpressions); result.Error != nil {
-			errs = append(errs, field.Invalid(at.Child("expression"), c.Expression, result.Error.Detail))
+		} else if problem := celcondition.Problem(c.Expression); problem != "" {
+			errs = append(errs, field.Invalid(at.Child("expression"), c.Expression, problem))
 		}
 		if c.Name == "" {
 			errs = append(errs, field.Required(at.Child("name"), ""))
@@ -227,10 +224,6 @@ func validateMatchConditions(at *field.Path, conditions []admissionregistrationv
 	}
 	return errs
 }
-
-var compiler = sync.OnceValue(func() plugincel.Compiler {
-	return plugincel.NewCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
-})
 
 // RootPath returns the prefix of the field paths in a configuration's errors.
 func RootPath(kind, name string) *field.Path {
