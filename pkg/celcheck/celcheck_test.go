@@ -36,7 +36,7 @@ func TestCheck(t *testing.T) {
 		want        []string // parts of the errors, none for valid expressions
 	}{
 		"no conditions":           {},
-		"valid":                   {expressions: []string{"object.spec.hostNetwork", "request.userInfo.username != 'a'", " true "}},
+		"valid":                   {expressions: []string{"has(object.spec.hostNetwork)", "request.userInfo.username != 'a'", " true "}},
 		"the authorizer":          {expressions: []string{"authorizer.group('').resource('pods').check('get').allowed()"}},
 		"optional fields":         {expressions: []string{"object.?metadata.?labels != oldObject.?metadata.?labels"}},
 		"it does not parse":       {expressions: []string{"object.spec ==="}, want: []string{"matchConditions[a].expression", "Syntax error"}},
