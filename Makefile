@@ -169,6 +169,7 @@ certmanager: ## Renew, replace and move certificates with cert-manager itself, u
 
 .PHONY: gallery
 gallery: ## Compare the gallery with Kubernetes' own admission controllers, in process and on real API servers
+	@$(with_apiserver) $(GO) test -count=1 -timeout 20m -v -run Faults $(GOTESTFLAGS) ./examples/gallery -cut=60s
 	@$(with_apiserver) && export KUBEBUILDER_ASSETS && cd hack/gallery && $(GO) vet ./... && $(GO) test -count=1 -timeout 60m -v $(GOTESTFLAGS) . -load=60s
 
 .PHONY: fuzz

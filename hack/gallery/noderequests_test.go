@@ -257,6 +257,7 @@ func nodesAsNodes(_ *generator, choose chooser) (all []*request) {
 			n.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "node-b", UID: "uid-node-b"}}
 		},
 		func(n *corev1.Node) {
+			//nolint:staticcheck // the original still checks this field
 			n.Spec.ConfigSource = &corev1.NodeConfigSource{ConfigMap: &corev1.ConfigMapNodeConfigSource{Namespace: "plain", Name: "a", KubeletConfigKey: "a"}}
 		},
 		func(n *corev1.Node) { n.Spec.ProviderID = "" },
@@ -281,7 +282,8 @@ func nodesAsNodes(_ *generator, choose chooser) (all []*request) {
 	}
 	configured := stored[*corev1.Node]()[0]
 	changes[8](configured)
-	for _, node := range changed(choose, configured, append(changes, func(n *corev1.Node) { n.Spec.ConfigSource = nil })) {
+	remove := func(n *corev1.Node) { n.Spec.ConfigSource = nil } //nolint:staticcheck // the original still checks this field
+	for _, node := range changed(choose, configured, append(changes, remove)) {
 		all = append(all, on(admission.Update, kind, "nodes", "status", node, configured))
 	}
 	unknown := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-c"}}

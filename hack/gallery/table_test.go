@@ -21,6 +21,7 @@ type row struct {
 	inProcess, onServers string // equal/total
 	harness              string // the verdict
 	call                 string // median time of a call, under the load of TestLoad
+	time, allocations    string // of a call, more than an empty hook needs; the time is in µs
 	declared             []string
 }
 
@@ -40,6 +41,7 @@ func rowOf(c *controller) *row {
 func printTable(to io.Writer) {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "controller\trequests in process\ton API servers\tharness\tcall\tlines\tlines of the original\tdeclared differences")
+	fmt.Fprintln(w, "controller\trequests in process\ton API servers\tharness\tcall\tµs\tallocations\tlines\tof the original\tdeclared differences")
 	all := append(controllers(), execController())
 	for _, p := range ownPolicies() {
 		all = append(all, p.controller)
@@ -51,8 +53,8 @@ func printTable(to io.Writer) {
 			if c.register != nil {
 				original = strconv.Itoa(lines(c.folder()))
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", c.name, cmp.Or(r.inProcess, "-"), cmp.Or(r.onServers, "-"),
-				cmp.Or(r.harness, "-"), cmp.Or(r.call, "-"), ours, original, strings.Join(r.declared, ", "))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", c.name, cmp.Or(r.inProcess, "-"), cmp.Or(r.onServers, "-"),
+				cmp.Or(r.harness, "-"), cmp.Or(r.call, "-"), cmp.Or(r.time, "-"), cmp.Or(r.allocations, "-"), ours, original, strings.Join(r.declared, ", "))
 		}
 	}
 	_ = w.Flush()

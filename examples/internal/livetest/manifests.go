@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/admitkit/admitkit/examples/testcluster"
+	"github.com/admitkit/admitkit/pkg/lint"
 	"github.com/admitkit/admitkit/pkg/program"
 )
 
@@ -28,11 +29,11 @@ var update = flag.Bool("update", false, "write manifests/webhooks.yaml and rbac.
 
 const dir = "manifests"
 
-// CheckWebhooks checks that manifests/webhooks.yaml is the output of the program with --print-configuration. With the
-// flag -update it writes the file.
-func CheckWebhooks(t *testing.T, p program.Program) {
+// CheckWebhooks checks that manifests/webhooks.yaml is the output of the program with --print-configuration and these
+// flags. With the flag -update it writes the file.
+func CheckWebhooks(t *testing.T, p program.Program, flags ...string) {
 	t.Helper()
-	args := []string{"--print-configuration", "--inject-ca-from=" + p.Name + "/" + p.Name}
+	args := append([]string{"--print-configuration", "--inject-ca-from=" + p.Name + "/" + p.Name}, flags...)
 	checkPrinted(t, p, "webhooks.yaml", p.Name+" "+strings.Join(args, " "), args)
 }
 
@@ -63,6 +64,20 @@ func checkPrinted(t *testing.T, p program.Program, name, by string, args []strin
 	}
 	if !bytes.Equal(got, out.Bytes()) {
 		t.Errorf("%s differs from the output of the program; run `go test -update`. It must be:\n%s", file, out.String())
+	}
+}
+
+// CheckLint checks that package lint has no finding about the manifests, except for those that are ignored with a reason.
+func CheckLint(t *testing.T, c *testcluster.Cluster, options lint.Options) {
+	t.Helper()
+	var input lint.Input
+	for _, object := range render(t, c) {
+		input.Objects = append(input.Objects, object)
+	}
+	for _, f := range lint.Run(input, options) {
+		if f.Suppressed == "" {
+			t.Errorf("%s %s %s %s: %s: %s", f.Rule, f.Object, f.Webhook, f.Path, f.Message, f.Fix)
+		}
 	}
 }
 

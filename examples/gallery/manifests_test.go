@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/admitkit/admitkit/examples/internal/livetest"
+	"github.com/admitkit/admitkit/examples/testcluster"
+	"github.com/admitkit/admitkit/internal/apiserver/need"
+	"github.com/admitkit/admitkit/pkg/lint"
+)
+
+func TestManifests(t *testing.T) {
+	need.APIServer(t)
+	t.Setenv("KUBECONFIG", "")
+	cluster, err := testcluster.Start(context.WithoutCancel(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cluster.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	arguments := livetest.Arguments(t, cluster)
+	enable := arguments[slices.IndexFunc(arguments, func(a string) bool { return strings.HasPrefix(a, "--enable=") })]
+	t.Run("webhooks match the code", func(t *testing.T) { livetest.CheckWebhooks(t, newProgram(), enable) })
+	t.Run("RBAC rules match the code", func(t *testing.T) { livetest.CheckRBAC(t, cluster, newProgram()) })
+	t.Run("references exist", func(t *testing.T) { livetest.CheckReferences(t, cluster, newProgram()) })
+	t.Run("the API server accepts them", func(t *testing.T) { livetest.CheckAccepted(t, cluster) })
+	t.Run("lint finds nothing", func(t *testing.T) {
+		livetest.CheckLint(t, cluster, lint.Options{})
+	})
+}
