@@ -210,6 +210,8 @@ func onDeletion(t *testing.T, _ string) *admissionv1.AdmissionRequest {
 func onEviction(t *testing.T, team string) *admissionv1.AdmissionRequest {
 	t.Helper()
 	request := created(t, policyv1.SchemeGroupVersion.WithKind("Eviction"), "pods/eviction", &policyv1.Eviction{ObjectMeta: in(team, "host")})
+	request.Resource.Group, request.Resource.Version = "", "v1" // a subresource of Pods
+	request.RequestResource = &request.Resource
 	request.UserInfo = authenticationv1.UserInfo{Username: "system:node:other", Groups: []string{"system:nodes"}}
 	return request
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"flag"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/admitkit/admitkit/examples/gallery/podnodeselector"
@@ -38,6 +40,8 @@ type faulty struct {
 // before its deadline, and the program must stay ready.
 func TestAPIServerFaults(t *testing.T) {
 	need.APIServer(t)
+	klog.SetSlogLogger(slog.New(slog.DiscardHandler)) // the informers log each watch that ends
+	t.Cleanup(klog.ClearLogger)
 	f := newFaulty(t)
 	f.baseline(t)
 

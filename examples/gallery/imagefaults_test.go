@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -134,7 +135,10 @@ func TestImageServiceFaults(t *testing.T) {
 			if got := program.metric(t, circuit); got != 0 {
 				t.Errorf("the circuit opened %v times before ten questions failed", got)
 			}
-			fault(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+			fault(func(_ http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body) // else the server does not notice that the client is gone
+				<-r.Context().Done()
+			})
 			broken("hanging", 10, "no answer in time")
 			eventually(t, "the circuit opens", func() bool { // when the requests end, which is later than the calls do
 				broken("hanging", 1, "")
