@@ -93,6 +93,7 @@ var imports = map[string]string{
 	"reads":                   "github.com/admitkit/admitkit/pkg/reads",
 	"access":                  "github.com/admitkit/admitkit/pkg/access",
 	"external":                "github.com/admitkit/admitkit/pkg/external",
+	"celcheck":                "github.com/admitkit/admitkit/pkg/celcheck",
 	"cache":                   "sigs.k8s.io/controller-runtime/pkg/cache",
 	"webhook":                 "github.com/admitkit/admitkit/pkg/webhook",
 	"adapt":                   "github.com/admitkit/admitkit/pkg/webhook/adapt",

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -91,11 +92,16 @@ func (d *Deps) ReadyIf(name string, ready func() bool) {
 func (d *Deps) Needs(rules ...rbacv1.PolicyRule) { d.NeedsIn("", rules...) }
 
 // NeedsIn declares permissions that the hooks need in one namespace, such as to read a ConfigMap in [Deps.Namespace].
-// --print-rbac prints them as rules of a Role in that namespace. An empty namespace means the whole cluster.
+// --print-rbac prints them as rules of a Role in that namespace. An empty namespace means the whole cluster. Equal rules
+// count once, so several hooks can declare what they share.
 func (d *Deps) NeedsIn(namespace string, rules ...rbacv1.PolicyRule) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.rules[namespace] = append(d.rules[namespace], rules...)
+	for _, rule := range rules {
+		if !slices.ContainsFunc(d.rules[namespace], func(r rbacv1.PolicyRule) bool { return reflect.DeepEqual(r, rule) }) {
+			d.rules[namespace] = append(d.rules[namespace], rule)
+		}
+	}
 }
 
 // Rules returns the declared permissions by namespace. Those in the whole cluster have the key "".

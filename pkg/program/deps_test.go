@@ -125,6 +125,20 @@ func TestHooksThatReadNeedACluster(t *testing.T) {
 	}
 }
 
+// Hooks that read the same objects declare the same permissions.
+func TestEqualRulesCountOnce(t *testing.T) {
+	deps := NewDeps(nil, logr.Discard())
+	rule := func(resource string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{"get"}}
+	}
+	deps.Needs(rule("pods"), rule("nodes"))
+	deps.Needs(rule("pods"))
+	deps.NeedsIn("shop", rule("pods"))
+	if rules := deps.Rules(); len(rules[""]) != 2 || len(rules["shop"]) != 1 {
+		t.Errorf("got %v", rules)
+	}
+}
+
 func TestRequestsFailWithoutACluster(t *testing.T) {
 	clients, err := kubernetes.NewForConfig(NewDeps(nil, logr.Discard()).Config)
 	if err != nil {
