@@ -40,7 +40,7 @@ func send(t *testing.T, w *reads.Watches, url string, a answer) io.ReadCloser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := w.Transport(a).RoundTrip(r) //nolint:bodyclose // the test closes it
+	response, err := w.Transport(a).RoundTrip(r)
 	if err != nil {
 		return nil
 	}
