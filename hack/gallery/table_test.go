@@ -40,8 +40,7 @@ func rowOf(c *controller) *row {
 // equal. Lines of code include comments, but not tests.
 func printTable(to io.Writer) {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "controller\trequests in process\ton API servers\tharness\tcall\tlines\tlines of the original\tdeclared differences")
-	fmt.Fprintln(w, "controller\trequests in process\ton API servers\tharness\tcall\tµs\tallocations\tlines\tof the original\tdeclared differences")
+	fmt.Fprintln(w, "controller\trequests in process\ton API servers\tharness\tcall\tµs\tallocations\tlines\tlines of the original\tdeclared differences")
 	all := append(controllers(), execController())
 	for _, p := range ownPolicies() {
 		all = append(all, p.controller)

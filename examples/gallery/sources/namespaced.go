@@ -18,17 +18,11 @@ import (
 	"github.com/admitkit/admitkit/pkg/reads"
 )
 
-// ServiceAccounts returns a reader of ServiceAccounts. It requests an informer from the factory, which the caller must
-// start. If the cache does not contain a ServiceAccount yet, the reader asks the API server.
-func ServiceAccounts(client kubernetes.Interface, factory informers.SharedInformerFactory, metrics prometheus.Registerer) (*reads.Reader[*corev1.ServiceAccount], error) {
-	informer := factory.Core().V1().ServiceAccounts()
-	informer.Informer() // so that the factory starts it
-	return reads.New(reads.Options[*corev1.ServiceAccount]{
-// ServiceAccounts returns the options for a reader of ServiceAccounts. It requests the informer of the factory, which the
-// caller starts. If the cache does not have a ServiceAccount yet, the reader asks the API server.
+// ServiceAccounts returns the options of a reader of ServiceAccounts. It requests an informer from the factory, which the
+// caller must start. If the cache does not contain a ServiceAccount yet, the reader asks the API server.
 func ServiceAccounts(client kubernetes.Interface, factory informers.SharedInformerFactory) reads.Options[*corev1.ServiceAccount] {
 	informer := factory.Core().V1().ServiceAccounts()
-	informer.Informer() // requests the cache
+	informer.Informer() // so that the factory starts it
 	return reads.Options[*corev1.ServiceAccount]{
 		Resource: "serviceaccounts",
 		Cached: func(namespace, name string) (*corev1.ServiceAccount, error) {
@@ -40,24 +34,16 @@ func ServiceAccounts(client kubernetes.Interface, factory informers.SharedInform
 	}
 }
 
-// noLimitRangesFor is how long a reader remembers that a namespace has no LimitRange. The original remembers it as long.
+// noLimitRangesFor is how long a reader of LimitRanges remembers that a namespace has none, as the original does.
 const noLimitRangesFor = 30 * time.Second
 
-// LimitRanges returns a reader of all LimitRanges of a namespace, in the order of their names. Its Get ignores the
-// name, so pass "*". It returns reads.ErrNotFound if the list is empty. The function requests an informer from the
-// factory, which the caller must start. If the cache contains no LimitRange of the namespace, the reader asks the API
-// server, and remembers for 30 seconds that there is none.
-func LimitRanges(client kubernetes.Interface, factory informers.SharedInformerFactory, metrics prometheus.Registerer) (*reads.Reader[[]*corev1.LimitRange], error) {
-	informer := factory.Core().V1().LimitRanges()
-	informer.Informer() // so that the factory starts it
-	return reads.New(reads.Options[[]*corev1.LimitRange]{
-// LimitRanges returns the options for a reader of all LimitRanges of a namespace, in the order of their names. Its Get
-// ignores the name, so pass "*". It returns reads.ErrNotFound if the list is empty. The function requests the informer of
-// the factory, which the caller starts. If the cache has no LimitRange of the namespace, the reader asks the API server. If
-// the API server has none either, the reader does not ask again for 30 seconds.
+// LimitRanges returns the options of a reader of all LimitRanges of a namespace, in the order of their names. Its Get
+// ignores the name, so pass "*". It returns reads.ErrNotFound if the list is empty. The function requests an informer from
+// the factory, which the caller must start. If the cache contains no LimitRange of the namespace, the reader asks the API
+// server. If the API server has none either, the reader does not ask again for 30 seconds.
 func LimitRanges(client kubernetes.Interface, factory informers.SharedInformerFactory) reads.Options[[]*corev1.LimitRange] {
 	informer := factory.Core().V1().LimitRanges()
-	informer.Informer() // requests the cache
+	informer.Informer() // so that the factory starts it
 	return reads.Options[[]*corev1.LimitRange]{
 		Resource: "limitranges",
 		Cached: func(namespace, _ string) ([]*corev1.LimitRange, error) {

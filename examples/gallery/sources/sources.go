@@ -82,8 +82,6 @@ func (s *Sources) Metrics() prometheus.Registerer { return s.deps.Metrics }
 func (s *Sources) Namespaces() (*reads.Reader[*corev1.Namespace], error) {
 	informer := s.factory().Core().V1().Namespaces()
 	informer.Informer() // so that the factory starts it
-	return reads.New(reads.Options[*corev1.Namespace]{
-	informer.Informer() // requests the cache
 	return reader(s, "", reads.Options[*corev1.Namespace]{
 		Resource: "namespaces",
 		Cached:   func(_, name string) (*corev1.Namespace, error) { return informer.Lister().Get(name) },
@@ -98,8 +96,6 @@ func (s *Sources) Namespaces() (*reads.Reader[*corev1.Namespace], error) {
 func (s *Sources) RuntimeClasses() (*reads.Reader[*nodev1.RuntimeClass], error) {
 	informer := s.factory().Node().V1().RuntimeClasses()
 	informer.Informer() // so that the factory starts it
-	return reads.New(reads.Options[*nodev1.RuntimeClass]{
-	informer.Informer() // requests the cache
 	return reader(s, nodev1.GroupName, reads.Options[*nodev1.RuntimeClass]{
 		Resource: "runtimeclasses",
 		Cached:   func(_, name string) (*nodev1.RuntimeClass, error) { return informer.Lister().Get(name) },
@@ -109,13 +105,13 @@ func (s *Sources) RuntimeClasses() (*reads.Reader[*nodev1.RuntimeClass], error) 
 	})
 }
 
-// ServiceAccounts returns a reader of ServiceAccounts. It reads a ServiceAccount from the API server if the cache does
-// not contain it yet.
+// ServiceAccounts returns a reader of ServiceAccounts. It reads a ServiceAccount from the API server if the cache does not
+// contain it yet.
 func (s *Sources) ServiceAccounts() (*reads.Reader[*corev1.ServiceAccount], error) {
 	return reader(s, "", ServiceAccounts(s.client, s.factory()))
 }
 
-// LimitRanges returns a reader of all LimitRanges of a namespace: see the function LimitRanges.
+// LimitRanges returns a reader of all LimitRanges of a namespace, as the function LimitRanges does.
 func (s *Sources) LimitRanges() (*reads.Reader[[]*corev1.LimitRange], error) {
 	return reader(s, "", LimitRanges(s.client, s.factory()))
 }
