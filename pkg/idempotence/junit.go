@@ -19,6 +19,7 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 	}
 	p := printer{report: r}
 	p.count(r)
+	p.writeTriggers(r)
 	if incomplete := r.Texts(r.Incomplete); incomplete != "" { // an incomplete run must not look successful
 		failure := junit.Failure{Type: string(Inconclusive), Message: incomplete, Text: incomplete}
 		suite.Cases = append(suite.Cases, junit.Case{Class: suite.Name, Name: "enough could be tried", Failures: []junit.Failure{failure}})

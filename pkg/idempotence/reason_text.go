@@ -25,6 +25,7 @@ var optionHints = Hints{
 	ReasonNoConnection:         "there is no connection: check the address and the network",
 	ReasonWrongPath:            "check the path of the URL",
 	ReasonSamplesNeeded:        "add objects that it changes to Options.Samples, or explain in Options.AllowInconclusive why there are none",
+	ReasonTriggerSearched:      "a sample needs the labels, annotations, fields or namespace for which its code acts",
 	ReasonBudgetSpent:          "raise Options.Budget, or lower Options.Objects",
 	ReasonEffectsUnwatched:     "set Options.Observe to watch it",
 	ReasonLawExcluded:          "Options.Without excludes it",
@@ -119,6 +120,8 @@ func (r Reason) ofLaw(hint string) string {
 		return fmt.Sprintf("the webhook changed none of %s%s", textutil.Count(r.Of, "object"), r.denials())
 	case ReasonChangedFew:
 		return fmt.Sprintf("the webhook changed only %d of %s%s", r.Count, textutil.Count(r.Of, "object"), r.denials())
+	case ReasonTriggerSearched:
+		return r.searchedText(hint)
 	case ReasonFewCases:
 		return fmt.Sprintf("only %d of %s could be decided: in the others, the API server refuses the input or the webhook denies it", r.Count, textutil.Count(r.Of, "case"))
 	}

@@ -44,6 +44,8 @@ type Report struct {
 	Changed    int `json:"changed"`
 	Checks     int `json:"checks"`
 	Calls      int `json:"calls"`
+	// Triggers say which objects the webhook changes.
+	Triggers []Trigger `json:"triggers,omitempty"`
 	// Laws are the verdicts, by kind of object and law.
 	Laws []LawResult `json:"laws"`
 	// Findings are the broken laws and the advice, in the order of the laws.

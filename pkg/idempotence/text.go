@@ -25,6 +25,7 @@ func (r *Report) WriteText(w io.Writer, colour bool) error {
 	p.replays(r)
 	p.laws(r)
 	p.count(r)
+	p.writeTriggers(r)
 	for _, e := range r.Exceptions {
 		p.hanging("excepted: ", exempted(e.Path, e.Law)+": "+e.Reason)
 	}

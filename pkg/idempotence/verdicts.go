@@ -22,6 +22,7 @@ func (r *Report) add(of *run) {
 	r.Kinds = append(r.Kinds, name)
 	r.Objects, r.Allowed, r.Changed = r.Objects+of.Tally.Objects, r.Allowed+of.Tally.Allowed, r.Changed+of.Tally.Changed
 	r.Checks, r.Calls = r.Checks+of.Checks, r.Calls+of.Calls()
+	r.Triggers = append(r.Triggers, triggersOf(name, of.Triggers)...)
 	decide := of.verdicts()
 	for i := range of.Exceptions {
 		r.needed[i] = r.needed[i] || of.Needed(i)
@@ -43,6 +44,9 @@ func (r *Report) add(of *run) {
 func (r *Report) doubt(of *run, l LawResult) {
 	allowance, allowed := of.opts.allows(l.Law)
 	because := []Reason{*l.Reason}
+	if searched := of.searched(); searched != nil && l.Reason.Code == ReasonChangedNone {
+		because = append(because, *searched)
+	}
 	switch {
 	case of.opts.only != "" || of.Impure || of.Over(): // the report already has a reason
 	case allowed:

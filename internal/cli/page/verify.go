@@ -29,6 +29,11 @@ func FromVerify(r *idempotence.Report) Page {
 			{"Seed", strconv.FormatInt(r.Seed, 10)},
 		},
 	}
+	for _, t := range r.Triggers {
+		if len(t.Conditions) > 0 {
+			p.Notes = append(p.Notes, "trigger: "+t.String())
+		}
+	}
 	for _, note := range r.Notes {
 		p.Notes = append(p.Notes, r.Text(note))
 	}

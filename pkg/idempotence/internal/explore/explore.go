@@ -17,6 +17,7 @@ import (
 // All generates r.Objects objects, the simplest first, and checks the laws on each of them.
 func (r *Run) All() {
 	r.divideReplicas()
+	r.learn()
 	random := rand.New(rand.NewPCG(uint64(r.Seed), 0))
 	var before []any
 	for i := range r.Objects {
@@ -42,6 +43,8 @@ func (r *Run) All() {
 		if out.OK() {
 			if !tree.Equal(out.After.Doc, x.Doc) {
 				r.StartClock(x, out)
+			} else {
+				r.unblock(i, doc)
 			}
 		} else {
 			r.Tally.Denial = cmp.Or(r.Tally.Denial, out.Message, out.Fault)

@@ -11,6 +11,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/generate"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/trigger"
 )
 
 // Inputs generates the objects of one kind.
@@ -19,6 +20,11 @@ type Inputs struct {
 	made      generate.Generator
 	furnished bool
 	defined   bool // a CustomResourceDefinition defines the kind
+
+	seed     int64
+	valid    func(doc any) bool
+	triggers []*Trigger // of the samples, or nil for a sample that the webhook does not change
+	found    *Trigger   // of generated objects, or nil
 }
 
 // NewInputs returns the generator for a kind. It ignores samples of other kinds.
@@ -55,9 +61,21 @@ func (in *Inputs) restrict(unused map[Family]bool) {
 	in.furnished = !unused[FurnishedObject]
 }
 
-// object generates the i-th object. The first objects are the samples themselves, or a minimal object if there are
-// none. The next object has every kind of field. Each later object adds random fields to one of the samples in turn.
+// object generates the i-th object, which has the parts that switch the webhook on, if they are known. The first
+// objects are the samples themselves, or a minimal object if there are none. The next object has every kind of field.
+// Each later object adds random fields to one of the samples in turn.
 func (in *Inputs) object(random *rand.Rand, i int) any {
+	doc := in.plainObject(random, i)
+	switch n := len(in.samples); {
+	case n > 0 && i >= n && in.triggers != nil && in.triggers[i%n] != nil:
+		return in.triggers[i%n].clear(in.samples[i%n], doc, in.valid)
+	case in.found != nil && (i < max(n, 1)+1 || i%untriggered < untriggered-1):
+		return in.found.switchOn(doc, in.valid)
+	}
+	return doc
+}
+
+func (in *Inputs) plainObject(random *rand.Rand, i int) any {
 	var sample map[string]any
 	n := len(in.samples)
 	if n > 0 {
@@ -71,6 +89,10 @@ func (in *Inputs) object(random *rand.Rand, i int) any {
 			return edits.Furnish(full)
 		}
 		return full
+	}
+	if n > 0 && in.triggers != nil && in.triggers[i%n] != nil {
+		own := rand.New(rand.NewPCG(uint64(in.seed), uint64(i))) // keeps the other random choices the same
+		sample, _ = in.triggers[i%n].vary(own, sample, i, in.valid).(map[string]any)
 	}
 	object, _ := in.made.Object(random, sample)
 	if i == max(n, 1) && in.furnished {
@@ -100,7 +122,17 @@ func (in *Inputs) Given(p tree.Path) bool {
 			return true
 		}
 	}
-	return false
+	return in.found != nil && slices.ContainsFunc(in.found.Parts, func(part trigger.Part) bool {
+		return part.Path.HasPrefix(p) || p.HasPrefix(part.Path)
+	})
+}
+
+// loses reports whether a smaller document lacks a trigger that the document has. A smaller case keeps its trigger, so
+// that its report shows why the webhook acts.
+func (in *Inputs) loses(doc, smaller any) bool {
+	return slices.ContainsFunc(append(slices.Clone(in.triggers), in.found), func(t *Trigger) bool {
+		return t != nil && t.holds(doc) && !t.holds(smaller)
+	})
 }
 
 // Same reports whether two list elements have equal keys by the schema.

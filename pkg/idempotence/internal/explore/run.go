@@ -34,9 +34,13 @@ type Run struct {
 	*laws.Checker
 	Settings
 	Tally Tally
+	// Triggers are the triggers that were found, and Searched describes the search if there was one.
+	Triggers []Trigger
+	Searched *Searched
 
-	inputs *Inputs
-	object int // number of the current object, counted from 1; 0 for a stored case
+	inputs   *Inputs
+	messages messages
+	object   int // number of the current object, counted from 1; 0 for a stored case
 }
 
 // New returns a run that sends its requests through s. It sets options.Inputs, and disables the checks of the families
@@ -47,7 +51,10 @@ func New(s *session.Session, options laws.Options, inputs *Inputs, settings Sett
 	options.FirstVersionOnly = settings.Unused[ReviewVersions]
 	options.UsualEncodingOnly = settings.Unused[OtherEncodings]
 	inputs.restrict(settings.Unused)
-	return &Run{Checker: laws.New(s, options), Settings: settings, Tally: newTally(), inputs: inputs}
+	r := &Run{Checker: laws.New(s, options), Settings: settings, Tally: newTally(), inputs: inputs}
+	inputs.seed = settings.Seed
+	inputs.valid = func(doc any) bool { _, ok := r.Valid(doc); return ok }
+	return r
 }
 
 // Object returns the number of the current object, counted from 1. It is 0 for a stored case.
@@ -72,6 +79,9 @@ func (r *Run) try(c *laws.Case) {
 	}
 	f = shrink.Smallest(f, func(c *laws.Case) *laws.Finding {
 		if r.Over() {
+			return nil
+		}
+		if r.inputs.loses(f.Case.Object, c.Object) {
 			return nil
 		}
 		smaller, _ := r.Check(c) // Check, unlike Try, does not count the case

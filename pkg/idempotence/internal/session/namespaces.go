@@ -4,6 +4,8 @@ package session
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -49,6 +51,9 @@ func NewNamespaces(webhooks []*Webhook, given []*corev1.Namespace) (*Namespaces,
 	}
 	return n, nil
 }
+
+// Names returns the names of the given namespaces, sorted.
+func (n *Namespaces) Names() []string { return slices.Sorted(maps.Keys(n.known)) }
 
 // satisfy records the labels that a selector requires. Namespaces that are not given get these labels.
 func (n *Namespaces) satisfy(selector labels.Selector) {

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/trigger"
+)
+
+// A Trigger has the parts of an object that make the webhook change it.
+type Trigger struct {
+	Sample   int // number of the sample, counted from 1; 0 if the object was generated
+	Parts    []trigger.Part
+	Complete bool // no part is missing because the number of calls is limited
+
+	free     []tree.Path // parts of the sample that the webhook does not need, outermost first
+	blockers []tree.Path // paths that the sample lacks, and with which the webhook does nothing
+	blocked  int         // generated objects whose blockers were looked for
+}
+
+const (
+	// mostLearnt is the number of samples whose triggers are looked for.
+	mostLearnt = 8
+	// callsToLearn is the maximum number of calls to find the trigger of a sample.
+	callsToLearn = 60
+	// mostBlocked is the number of unchanged objects, generated from one sample, whose blockers are looked for.
+	mostBlocked = 4
+	// callsToUnblock is the maximum number of calls to find the blockers of one object.
+	callsToUnblock = 16
+)
+
+// learn finds the triggers of the samples. If the webhook changes none of them, learn looks for a trigger in generated
+// objects, and then searches for one.
+func (r *Run) learn() {
+	if !r.uses(Triggers) {
+		return
+	}
+	r.inputs.triggers = make([]*Trigger, len(r.inputs.samples))
+	acts := false
+	for i, sample := range r.inputs.samples[:min(len(r.inputs.samples), mostLearnt)] {
+		switch {
+		case r.Over():
+			return
+		case r.ask(sample) == trigger.Acts:
+			acts = true
+			t, smallest := r.triggerOf(sample)
+			t.Sample, t.free = i+1, freeParts(smallest, sample)
+			r.inputs.triggers[i] = t
+			r.Triggers = append(r.Triggers, *t)
+		case r.actsOnUpdate(sample):
+			acts = true
+		}
+	}
+	if !acts {
+		r.learnFromGenerated()
+	}
+}
+
+// triggerOf finds the trigger of an object that the webhook changes. It also returns the object without the parts that
+// the webhook does not need.
+func (r *Run) triggerOf(doc any) (t *Trigger, smallest any) {
+	t = &Trigger{}
+	smallest, t.Parts, t.Complete = trigger.Find(doc, callsToLearn, r.ask)
+	return t, smallest
+}
+
+// ask sends a document to new instances of the webhooks.
+func (r *Run) ask(doc any) trigger.Answer {
+	x, ok := r.Valid(doc)
+	if !ok {
+		return trigger.Invalid
+	}
+	return r.answerOf(x, r.Request(r.NewInstances(), session.Query{Object: x}))
+}
+
+func (r *Run) answerOf(x *objects.Object, out *session.Outcome) trigger.Answer {
+	if out.Message != "" || len(out.Warnings) > 0 || len(out.Patch) > 0 {
+		r.messages.read(out)
+	}
+	if !out.OK() || tree.Equal(out.After.Doc, x.Doc) {
+		return trigger.Idle
+	}
+	return trigger.Acts
+}
+
+// actsOnUpdate reports whether the webhook changes an object when it is updated.
+func (r *Run) actsOnUpdate(doc any) bool {
+	if r.Operation != admissionv1.Create || !r.Handles(admissionv1.Update) {
+		return false
+	}
+	old, ok := r.Valid(doc)
+	if !ok {
+		return false
+	}
+	leave, ok := r.EnterUpdate(r.Kind.AsSent(old.Doc, true))
+	if !ok {
+		return false
+	}
+	defer leave()
+	next, ok := tree.Put(old.Doc, edits.TouchedAnnotation, "yes")
+	return ok && r.ask(next) == trigger.Acts
+}
+
+// freeParts returns the outermost parts of a sample that smallest does not have.
+func freeParts(smallest, sample any) (free []tree.Path) {
+	for _, c := range tree.Changes(smallest, sample) {
+		if c.Kind == tree.Added {
+			free = append(free, c.Path)
+		}
+	}
+	return free
+}
+
+// unblock finds out why the webhook does not change doc, which was generated from a sample that it changes. Later
+// objects from the sample seldom have the parts that keep the webhook from acting.
+func (r *Run) unblock(i int, doc any) {
+	n := len(r.inputs.samples)
+	if n == 0 || i < n || r.inputs.triggers == nil || r.inputs.isFull(i-n) {
+		return
+	}
+	t, sample := r.inputs.triggers[i%n], r.inputs.samples[i%n]
+	if t == nil || t.blocked >= mostBlocked || !t.holds(doc) {
+		return
+	}
+	t.blocked++
+	left := callsToUnblock
+	for _, c := range tree.Changes(sample, doc) {
+		if c.Kind != tree.Added || left <= 0 {
+			continue
+		}
+		without, ok := tree.Remove(doc, c.Path)
+		if left--; !ok || r.ask(without) != trigger.Acts {
+			continue
+		}
+		with, ok := tree.Put(sample, c.Path, c.New)
+		if left--; !ok {
+			continue
+		}
+		t.blockers = append(t.blockers, c.Path)
+		if r.ask(with) == trigger.Idle {
+			part := trigger.Part{Path: c.Path, Need: trigger.Absent, Value: c.New}
+			t.Parts = append(t.Parts, part)
+			for at := range r.Triggers {
+				if r.Triggers[at].Sample == t.Sample {
+					r.Triggers[at].Parts = append(r.Triggers[at].Parts, part)
+				}
+			}
+		}
+	}
+}
+
+// alike returns the paths of the same field in all elements of the lists on a path.
+func alike(doc any, p tree.Path) []tree.Path {
+	found := []tree.Path{nil}
+	for _, step := range p {
+		var next []tree.Path
+		for _, at := range found {
+			if !step.Element {
+				next = append(next, append(slices.Clone(at), step))
+				continue
+			}
+			value, _ := tree.Get(doc, at)
+			list, _ := value.([]any)
+			seen := map[string]int{}
+			for _, element := range list {
+				key := tree.Identity(at, element)
+				next = append(next, at.Element(key, seen[key]))
+				seen[key]++
+			}
+		}
+		found = next
+	}
+	return found
+}
+
+// holds reports whether a document has all parts of the trigger.
+func (t *Trigger) holds(doc any) bool {
+	for _, p := range t.Parts {
+		value, ok := tree.Get(doc, p.Path)
+		switch p.Need {
+		case trigger.Absent:
+		case trigger.Value:
+			if !ok || !tree.Equal(value, p.Value) {
+				return false
+			}
+		default:
+			if !ok {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+const (
+	// whole is the probability that an object generated from a sample keeps all parts of the sample.
+	whole = 0.5
+	// dropped is the probability of omitting one part of a sample that the webhook does not need.
+	dropped = 0.3
+	// untriggered is n if one in n objects lacks a part of the trigger.
+	untriggered = 8
+)
+
+// vary returns the sample with other values where the trigger permits them, and without some of the parts that the
+// webhook does not need. In one of eight objects, a part of the trigger is missing, too. valid reports whether the API
+// server accepts a document.
+func (t *Trigger) vary(random *rand.Rand, sample any, turn int, valid func(any) bool) any {
+	doc := sample
+	keep := func(next any, ok bool) {
+		if ok && valid(next) {
+			doc = next
+		}
+	}
+	for _, p := range t.Parts {
+		if len(p.Others) > 0 && random.IntN(2) == 0 {
+			keep(tree.Put(doc, p.Path, p.Others[random.IntN(len(p.Others))]))
+		}
+	}
+	if turn%untriggered == untriggered-1 && len(t.Parts) > 0 {
+		keep(tree.Remove(doc, t.Parts[random.IntN(len(t.Parts))].Path))
+	}
+	if random.Float64() < whole {
+		return doc
+	}
+	for _, p := range t.free {
+		if random.Float64() < dropped {
+			keep(tree.Remove(doc, p))
+		}
+	}
+	return doc
+}
+
+// clear removes the blockers of the trigger from a document that was generated from sample, unless the API server would
+// reject it then.
+func (t *Trigger) clear(sample, doc any, valid func(any) bool) any {
+	for _, blocker := range t.blockers {
+		for _, p := range slices.Backward(alike(doc, blocker)) {
+			if tree.Has(sample, p) {
+				continue
+			}
+			if next, ok := tree.Remove(doc, p); ok && valid(next) {
+				doc = next
+			}
+		}
+	}
+	return doc
+}
+
+// switchOn returns the document with the parts of the trigger, unless the API server would reject it then.
+func (t *Trigger) switchOn(doc any, valid func(any) bool) any {
+	next := doc
+	for _, p := range t.Parts {
+		if p.Need == trigger.Absent {
+			continue
+		}
+		with, ok := tree.Put(next, p.Path, p.Value)
+		if !ok && p.Path[0].Name == "spec" { // a part of an element that the document lacks
+			continue
+		}
+		if ok {
+			next = with
+		}
+	}
+	if valid(next) {
+		return next
+	}
+	return doc
+}

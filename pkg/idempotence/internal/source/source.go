@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package source reads the texts in the source of a webhook that is written in Go. Among them are the names and values
+// of the labels and annotations that switch it on.
+package source
+
+import (
+	"go/ast"
+	"go/token"
+	"net/http"
+	"reflect"
+	"runtime"
+	"strings"
+)
+
+// Texts are the constant texts that a webhook's code uses, those near its entry first.
+type Texts struct {
+	Pairs []Pair   // map keys that the code compares with a value
+	All   []string // all texts
+}
+
+// A Pair is a key of a map and a value with which the code compares its entry.
+type Pair struct{ Key, Value string }
+
+// Limits of what is read.
+const (
+	mostFolders  = 8
+	mostFiles    = 60
+	mostFileSize = 1 << 20
+	mostTexts    = 200
+	mostDecls    = 400
+	deepestField = 4
+)
+
+// Of returns the texts in the source of the handlers that newHandler returns. The source is found by the file names in
+// the program. If it is not at hand, for example because the program was built with -trimpath, Of returns no texts.
+func Of(newHandler func() http.Handler) (texts Texts) {
+	defer func() {
+		if recover() != nil { // the user's newHandler failed, which the run reports
+			texts = Texts{}
+		}
+	}()
+	if newHandler == nil {
+		return texts
+	}
+	c := &collector{loader: newLoader(), seen: map[ast.Node]bool{}, known: map[string]bool{}}
+	for _, at := range positionsOf(newHandler) {
+		c.begin(at)
+	}
+	c.walkAll()
+	return c.texts
+}
+
+// A position is a place in a source file.
+type position struct {
+	file string
+	line int
+}
+
+// positionsOf returns the positions of newHandler, and of the functions and methods in the value that it returns.
+func positionsOf(newHandler func() http.Handler) (list []position) {
+	seen := map[position]bool{}
+	add := func(pc uintptr) {
+		f := runtime.FuncForPC(pc)
+		if f == nil {
+			return
+		}
+		file, line := f.FileLine(pc)
+		if at := (position{file, line}); isOwn(file) && !seen[at] {
+			seen[at], list = true, append(list, at)
+		}
+	}
+	add(reflect.ValueOf(newHandler).Pointer())
+	functions(reflect.ValueOf(newHandler()), 0, map[reflect.Type]bool{}, add)
+	return list
+}
+
+// functions calls add with each function in v, and with each method of the types in v.
+func functions(v reflect.Value, depth int, seen map[reflect.Type]bool, add func(pc uintptr)) {
+	if !v.IsValid() || depth > deepestField {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Func:
+		if !v.IsNil() {
+			add(v.Pointer())
+		}
+		return
+	case reflect.Interface:
+		functions(v.Elem(), depth, seen, add)
+		return
+	}
+	if seen[v.Type()] {
+		return
+	}
+	seen[v.Type()] = true
+	for i := range v.Type().NumMethod() {
+		if m := v.Type().Method(i); m.Func.IsValid() {
+			add(m.Func.Pointer())
+		}
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		functions(v.Elem(), depth, seen, add)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			functions(v.Field(i), depth+1, seen, add)
+		}
+	}
+}
+
+// isOwn reports whether a source file can be the webhook's own: not one of Go or of the libraries that serve webhooks.
+func isOwn(file string) bool {
+	if !strings.HasSuffix(file, ".go") || runtime.GOROOT() != "" && strings.HasPrefix(file, runtime.GOROOT()+"/") {
+		return false
+	}
+	for _, library := range []string{"/k8s.io/", "/sigs.k8s.io/", "/admitkit/pkg/", "/github.com/admitkit/admitkit@"} {
+		if strings.Contains(file, library) && !strings.HasSuffix(file, "_test.go") {
+			return false
+		}
+	}
+	return true
+}
+
+// A collector collects the texts of the declarations that the webhook's code reaches.
+type collector struct {
+	loader *loader
+	seen   map[ast.Node]bool
+	queue  []reached
+	known  map[string]bool // texts in texts.All
+	texts  Texts
+}
+
+// A reached is a node to read, with its package and file.
+type reached struct {
+	node ast.Node
+	in   *folder
+	file *ast.File
+}
+
+// begin queues the innermost function at a position, and then the function around it.
+func (c *collector) begin(at position) {
+	in := c.loader.folderOf(at.file)
+	if in == nil {
+		return
+	}
+	file := in.files[at.file]
+	if file == nil {
+		return
+	}
+	var around []ast.Node
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n.(type) {
+		case *ast.FuncLit, *ast.FuncDecl:
+			if begin, end := c.loader.lines(n); begin <= at.line && at.line <= end {
+				around = append(around, n)
+			}
+		}
+		return true
+	})
+	for i := len(around) - 1; i >= 0; i-- {
+		c.add(reached{around[i], in, file})
+	}
+}
+
+func (c *collector) add(r reached) {
+	if !c.seen[r.node] && len(c.seen) < mostDecls {
+		c.seen[r.node] = true
+		c.queue = append(c.queue, r)
+	}
+}
+
+// walkAll reads the queued nodes, and the declarations that they name.
+func (c *collector) walkAll() {
+	for i := 0; i < len(c.queue) && len(c.texts.All) < mostTexts; i++ {
+		c.read(c.queue[i])
+	}
+}
+
+func (c *collector) read(r reached) {
+	ast.Inspect(r.node, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.ImportSpec:
+			return false
+		case *ast.Field:
+			n.Tag = nil
+		case *ast.BinaryExpr:
+			if n.Op == token.EQL || n.Op == token.NEQ {
+				c.compare(r, n.X, n.Y)
+				c.compare(r, n.Y, n.X)
+			}
+			if text, ok := c.text(r, n); ok {
+				c.keep(text)
+				return false
+			}
+		case *ast.SwitchStmt:
+			c.cases(r, n)
+		case *ast.BasicLit:
+			if text, ok := c.text(r, n); ok {
+				c.keep(text)
+			}
+		case *ast.SelectorExpr:
+			if pkg, ok := n.X.(*ast.Ident); ok {
+				c.reach(c.loader.imported(r.in, r.file, pkg.Name), n.Sel.Name)
+			}
+			c.reach(r.in, n.Sel.Name)
+		case *ast.Ident:
+			c.reach(r.in, n.Name)
+		}
+		return true
+	})
+}
+
+// reach queues the declarations of a name in a package.
+func (c *collector) reach(in *folder, name string) {
+	if in == nil {
+		return
+	}
+	for _, d := range in.decls[name] {
+		c.add(reached{d.node, in, d.file})
+	}
+}
+
+func (c *collector) keep(text string) {
+	if text != "" && len(text) <= 253 && !c.known[text] {
+		c.known[text] = true
+		c.texts.All = append(c.texts.All, text)
+	}
+}
+
+// cases records the pairs of a switch statement about the entry of a map.
+func (c *collector) cases(r reached, n *ast.SwitchStmt) {
+	if n.Tag == nil {
+		return
+	}
+	for _, s := range n.Body.List {
+		if clause, ok := s.(*ast.CaseClause); ok {
+			for _, value := range clause.List {
+				c.compare(r, n.Tag, value)
+			}
+		}
+	}
+}
+
+// compare records a pair if entry is the entry of a map with a constant key, and value is a constant text.
+func (c *collector) compare(r reached, entry, value ast.Expr) {
+	index, ok := entry.(*ast.IndexExpr)
+	if !ok {
+		return
+	}
+	key, isText := c.text(r, index.Index)
+	if text, ok := c.text(r, value); ok && isText && text != "" {
+		c.texts.Pairs = append(c.texts.Pairs, Pair{key, text})
+	}
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package trigger
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Hints are names and values that may switch a webhook on. Each list has the likeliest first, and no entry twice.
+type Hints struct {
+	Pairs  []Pair   // a key of a label or annotation, with its value
+	Keys   []string // of labels and annotations
+	Values []string
+	Words  []string // other texts, which may be names of containers and objects, images or variables
+}
+
+// A Pair is the key and the value of a label or annotation.
+type Pair struct{ Key, Value string }
+
+// Limits of the hints.
+const (
+	mostKeys   = 150
+	mostValues = 24
+	mostWords  = 60
+)
+
+func appendNew[T comparable](list []T, most int, v T) []T {
+	if len(list) >= most || slices.Contains(list, v) {
+		return list
+	}
+	return append(list, v)
+}
+
+// AddPair adds a key with a value.
+func (h *Hints) AddPair(key, value string) {
+	if IsKey(key) {
+		h.Pairs = appendNew(h.Pairs, mostKeys, Pair{key, value})
+		h.Keys = appendNew(h.Keys, mostKeys, key)
+	}
+}
+
+// AddText adds a text as a key, as a value or as a word, by its form.
+func (h *Hints) AddText(text string) {
+	switch {
+	case text == "" || len(text) > 253 || strings.ContainsAny(text, "\n%"):
+	case IsKey(text) && (strings.Contains(text, "/") || strings.Count(text, ".") > 1):
+		h.Keys = appendNew(h.Keys, mostKeys, text)
+		h.Words = appendNew(h.Words, mostWords, text)
+	case strings.HasSuffix(text, "/") && IsKey(text+"inject"): // the domain of keys
+		for _, word := range words {
+			h.Keys = appendNew(h.Keys, mostKeys, text+word)
+		}
+	case !strings.Contains(text, " "):
+		h.Values = appendNew(h.Values, mostValues, text)
+		h.Words = appendNew(h.Words, mostWords, text)
+	}
+}
+
+// IsKey reports whether a text can be the key of a label or annotation.
+func IsKey(text string) bool { return len(validation.IsQualifiedName(text)) == 0 }
+
+// words are usual names of labels and annotations that switch a webhook on.
+var words = []string{"inject", "enabled", "enable", "injection", "sidecar", "mode", "profile", "mutate", "managed", "policy"}
+
+// AddName adds keys that are usual for a webhook with this name, such as agent.example.com/inject.
+func (h *Hints) AddName(webhook string) {
+	labels := strings.Split(webhook, ".")
+	for i := range max(len(labels)-1, 0) {
+		domain := strings.Join(labels[i:], ".")
+		for _, word := range words {
+			h.Keys = appendNew(h.Keys, mostKeys, domain+"/"+word)
+		}
+		if i > 0 {
+			own := labels[0]
+			for _, name := range []string{own, own + "-inject", "inject-" + own, own + "-enabled", own + ".inject"} {
+				if IsKey(domain + "/" + name) {
+					h.Keys = appendNew(h.Keys, mostKeys, domain+"/"+name)
+				}
+			}
+		}
+	}
+}
+
+var (
+	quoted   = regexp.MustCompile(`'([^'\n]{1,253})'|"([^"\n]{1,253})"`)
+	compared = regexp.MustCompile(`\[\??['"]([^'"]+)['"]\](?:\.orValue\([^)]*\))?\s*(?:==|!=)\s*['"]([^'"]*)['"]`)
+	// qualified matches keys with a domain in running text.
+	qualified = regexp.MustCompile(`[a-z0-9][a-z0-9.-]*\.[a-z]+/[A-Za-z0-9._-]*[A-Za-z0-9]`)
+	assigned  = regexp.MustCompile(`([a-z0-9][a-z0-9.-]*/[A-Za-z0-9._-]*[A-Za-z0-9])["']?\s*(?:=|:|to|is|must be|should be)\s*["']?([A-Za-z0-9._-]+)`)
+)
+
+// AddExpression adds the texts in the CEL expression of a matchCondition.
+func (h *Hints) AddExpression(expression string) {
+	for _, m := range compared.FindAllStringSubmatch(expression, -1) {
+		h.AddPair(m[1], m[2])
+	}
+	for _, m := range quoted.FindAllStringSubmatch(expression, -1) {
+		h.AddText(m[1] + m[2])
+	}
+	for _, m := range bare.FindAllStringSubmatch(expression, -1) {
+		h.Keys = appendNew(h.Keys, mostKeys, m[1]+m[2])
+	}
+}
+
+// bare matches keys without a domain in an expression, such as object.metadata.labels.team or "team" in labels.
+var bare = regexp.MustCompile(`(?:labels|annotations)(?:\.\??|\[\??['"])([A-Za-z0-9][A-Za-z0-9_./-]*)|['"]([A-Za-z0-9_./-]+)['"]\s+in\s`)
+
+// AddMessage adds the keys and quoted texts in a message of the webhook, such as that of a denial.
+func (h *Hints) AddMessage(text string) {
+	for _, m := range assigned.FindAllStringSubmatch(text, -1) {
+		h.AddPair(m[1], m[2])
+	}
+	for _, key := range qualified.FindAllString(text, -1) {
+		h.AddText(key)
+	}
+	for _, m := range quoted.FindAllStringSubmatch(text, -1) {
+		h.AddText(m[1] + m[2])
+	}
+}
+
+// AddWritten adds keys with the domain of a key that the webhook writes.
+func (h *Hints) AddWritten(key string) {
+	domain, _, ok := strings.Cut(key, "/")
+	if !ok {
+		return
+	}
+	for _, word := range words[:4] {
+		h.Keys = appendNew(h.Keys, mostKeys, domain+"/"+word)
+	}
+}
+
+// IsOff reports whether a key usually switches a webhook off.
+func IsOff(key string) bool {
+	for _, word := range []string{"skip", "disable", "ignore", "exclude", "opt-out", "optout", "bypass"} {
+		if strings.Contains(strings.ToLower(key), word) {
+			return true
+		}
+	}
+	return false
+}
