@@ -3,7 +3,6 @@
 package corpus
 
 import (
-	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -141,7 +140,7 @@ func hidden(message string) http.Handler {
 	return typed(func(_ *review.Request, p *corev1.Pod) error {
 		key, _, _ := strings.Cut(message, " ")
 		if p.Labels[key] == "" {
-			return errors.New(message)
+			return denial(message)
 		}
 		return marked(p, true)
 	})
