@@ -26,7 +26,11 @@ func (r *Report) finish(outer, ctx context.Context, o options, connection *sessi
 	case err != nil:
 		r.Incomplete = []Reason{{Code: ReasonEndedEarly, Detail: err.Error()}}
 	case connection.Lost != nil:
-		r.Incomplete = []Reason{{Code: ReasonServerLost, Because: []Reason{failureError(connection.Lost).Reason}}}
+		lost := Reason{Code: ReasonServerLost, Because: []Reason{failureError(connection.Lost).Reason}}
+		if connection.Crashed {
+			lost.Detail = string(connection.LostOn)
+		}
+		r.Incomplete = []Reason{lost}
 	default:
 		r.Incomplete = r.doubts
 	}

@@ -56,6 +56,7 @@ var (
 		explore.Updates:             "M41 adds a container in each update (Deployment)",
 		explore.DeletionRequests:    "M42 fails without an object",
 		explore.CommonRivals:        "M26 sorts the containers",
+		explore.Triggers:            "T21 appends a container to annotated Pods",
 		explore.DeclaredRivals:      "M29 records the registry of the first call",
 	}
 )

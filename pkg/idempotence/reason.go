@@ -97,7 +97,7 @@ const (
 	ReasonBudgetSpent       ReasonCode = "BudgetSpent" // Limit
 	ReasonInterrupted       ReasonCode = "Interrupted"
 	ReasonEndedEarly        ReasonCode = "EndedEarly"        // Detail
-	ReasonServerLost        ReasonCode = "ServerLost"        // Because
+	ReasonServerLost        ReasonCode = "ServerLost"        // Because; Detail is the object of a call that ended its process
 	ReasonCaseNotTried      ReasonCode = "CaseNotTried"      // File, Because
 	ReasonBrokenConnections ReasonCode = "BrokenConnections" // Count of Of calls were repeated
 )
@@ -120,6 +120,8 @@ const (
 	ReasonCaseOutdated    ReasonCode = "CaseOutdated"    // File, Because
 	ReasonAPIServerLimit  ReasonCode = "APIServerLimit"  // Detail
 	ReasonExceptionUnused ReasonCode = "ExceptionUnused" // Path, Law
+	ReasonNothingNew      ReasonCode = "NothingNew"      // Kind; Count of Of objects were tried
+	ReasonSampleRefused   ReasonCode = "SampleRefused"   // Kind, Count: the number of the sample; Detail
 	ReasonCallsRepeated   ReasonCode = "CallsRepeated"   // Count; Names of the laws with the broken connections
 )
 

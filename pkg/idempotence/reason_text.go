@@ -153,7 +153,11 @@ func (r Reason) ofRun(all Hints, hint string) string {
 	case ReasonEndedEarly:
 		return "the run ended early: " + r.Detail
 	case ReasonServerLost:
-		return "the run ended early, because a server stopped answering: " + r.because(all)
+		text := "the run ended early, because a server stopped answering: " + r.because(all)
+		if r.Detail != "" {
+			text += "; it broke the connection, and did not come back, when it was called for the object " + r.Detail
+		}
+		return text
 	case ReasonCaseNotTried:
 		return fmt.Sprintf("the stored case %s cannot be checked: %s", r.File, r.because(all))
 	case ReasonBrokenConnections:
@@ -187,6 +191,10 @@ func (r Reason) ofNote(all Hints, hint string) string {
 	switch r.Code {
 	case ReasonScopeAssumed:
 		return r.Kind + " is assumed to be namespaced: " + hint
+	case ReasonSampleRefused:
+		return fmt.Sprintf("sample %d of the kind %s is not used, because the API server rejects it: %s", r.Count, r.Kind, r.Detail)
+	case ReasonNothingNew:
+		return fmt.Sprintf("%s: the run ended after %d of %s, because the last ones showed no new kind of patch or denial", r.Kind, r.Count, textutil.Count(r.Of, "object"))
 	case ReasonCaseNotStored:
 		return "a failing case cannot be stored: " + r.Detail
 	case ReasonCaseOutdated:

@@ -44,6 +44,10 @@ type Report struct {
 	Changed    int `json:"changed"`
 	Checks     int `json:"checks"`
 	Calls      int `json:"calls"`
+	// Patches and Denials are how much of the webhook's behaviour was seen: the number of kinds of patches, which differ in
+	// their operations and fields, and of denials, which differ in their messages. Names and numbers do not count.
+	Patches int `json:"patches"`
+	Denials int `json:"denials"`
 	// Triggers say which objects the webhook changes.
 	Triggers []Trigger `json:"triggers,omitempty"`
 	// Laws are the verdicts, by kind of object and law.

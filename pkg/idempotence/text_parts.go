@@ -126,10 +126,24 @@ func (r *Report) linesOf(kind string, verdict Verdict) (lines []string) {
 	return lines
 }
 
-// count writes the number of objects, checks and calls.
+// count writes the number of objects, checks and calls, and how much of the webhook's behaviour was seen.
 func (p *printer) count(r *Report) {
-	p.printf("%s: %s, %d allowed, %d changed; %s, %s; seed %d\n", textutil.Visible(strings.Join(r.Webhooks, ", ")),
-		textutil.Count(r.Objects, "object"), r.Allowed, r.Changed, textutil.Count(r.Checks, "check"), textutil.Count(r.Calls, "call"), r.Seed)
+	seen := ""
+	if r.Patches > 0 {
+		seen += "; " + kindsOfAnswers(r.Patches, "patch")
+	}
+	if r.Denials > 0 {
+		seen += "; " + kindsOfAnswers(r.Denials, "denial")
+	}
+	p.printf("%s: %s, %d allowed, %d changed%s; %s, %s; seed %d\n", textutil.Visible(strings.Join(r.Webhooks, ", ")),
+		textutil.Count(r.Objects, "object"), r.Allowed, r.Changed, seen, textutil.Count(r.Checks, "check"), textutil.Count(r.Calls, "call"), r.Seed)
+}
+
+func kindsOfAnswers(n int, of string) string {
+	if n == 1 {
+		return "1 kind of " + of
+	}
+	return strconv.Itoa(n) + " kinds of " + of
 }
 
 // replays writes the results of the stored cases.

@@ -3,6 +3,7 @@
 package idempotence
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 
@@ -23,6 +24,13 @@ func (r *Report) add(of *run) {
 	r.Objects, r.Allowed, r.Changed = r.Objects+of.Tally.Objects, r.Allowed+of.Tally.Allowed, r.Changed+of.Tally.Changed
 	r.Checks, r.Calls = r.Checks+of.Checks, r.Calls+of.Calls()
 	r.Triggers = append(r.Triggers, triggersOf(name, of.Triggers)...)
+	r.Patches, r.Denials = r.Patches+of.Behaviour.Patches(), r.Denials+of.Behaviour.Denials()
+	for _, number := range slices.Sorted(maps.Keys(of.Refused)) {
+		r.Notes = append(r.Notes, Reason{Code: ReasonSampleRefused, Kind: name, Count: number, Detail: of.Refused[number]})
+	}
+	if of.EndedAt > 0 {
+		r.Notes = append(r.Notes, Reason{Code: ReasonNothingNew, Kind: name, Count: of.EndedAt, Of: of.opts.objects})
+	}
 	decide := of.verdicts()
 	for i := range of.Exceptions {
 		r.needed[i] = r.needed[i] || of.Needed(i)

@@ -9,6 +9,7 @@
 //	P01 to P26  the common patterns, each with broken and correct webhooks
 //	N1 to N12   unusual but correct webhooks
 //	M01 to M44  further broken webhooks, with their correct counterparts
+//	T01 to T21  webhooks that act only on objects with a certain part
 //	V01 to V37  webhooks that are easily misjudged
 //	B01 to B85  broken webhooks that were not used to develop the harness
 //	C01 to C82  correct webhooks that were not used to develop the harness
@@ -70,7 +71,7 @@ func Patterns() []Case {
 		growthPatterns(), valuePatterns(), selfCountingPatterns(), volumePatterns(), ownershipPatterns(),
 		patchDocumentPatterns(), nondeterministicPatterns(), updatePatterns(), sideEffectPatterns(), envelopePatterns(),
 		competingPatterns(), duplicateKeyPatterns(), customResourcePatterns(),
-		repeatedChangePatterns(), wrongAssumptionPatterns(), lostChangePatterns(),
+		repeatedChangePatterns(), wrongAssumptionPatterns(), lostChangePatterns(), triggeredPatterns(),
 	)
 }
 
@@ -80,7 +81,7 @@ func Lookalikes() []Case {
 		growthLookalikes(), valueLookalikes(), selfCountingLookalikes(), volumeLookalikes(), ownershipLookalikes(),
 		patchDocumentLookalikes(), nondeterministicLookalikes(), updateLookalikes(), sideEffectLookalikes(), envelopeLookalikes(),
 		competingLookalikes(), duplicateKeyLookalikes(), customResourceLookalikes(),
-		repeatedChangeLookalikes(), wrongAssumptionLookalikes(), correctRewrites(), harmless(),
+		repeatedChangeLookalikes(), wrongAssumptionLookalikes(), correctRewrites(), harmless(), triggeredLookalikes(),
 	)
 }
 

@@ -27,7 +27,7 @@ type TriggeredCase struct {
 	Findable bool
 }
 
-// Triggered returns the webhooks T01 to T16, each with a sample that switches it on. The code of each is in the
+// Triggered returns the webhooks T01 to T12, each with a sample that switches it on. The code of each is in the
 // function that New calls, as in the tests of users.
 func Triggered() []TriggeredCase {
 	const domain = "example.com/"
@@ -111,6 +111,31 @@ func Triggered() []TriggeredCase {
 				return nil
 			})
 		}), Trigger: `spec.template.metadata.annotations[logs.example.com/collect] is "all"`, Findable: true},
+	}
+}
+
+// triggeredPatterns are broken webhooks that act only on some objects, and have no samples.
+func triggeredPatterns() []Case {
+	return []Case{
+		podCase("T21 appends a container to annotated Pods", func() http.Handler {
+			return pods(func(_ *review.Request, p *corev1.Pod) error {
+				if p.Annotations["tracer.example.com/attach"] == "yes" {
+					p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "tracer-" + strconv.Itoa(len(p.Spec.Containers)), Image: "tracer:v1"})
+				}
+				return nil
+			})
+		}).breaks("L1"),
+	}
+}
+
+// triggeredLookalikes are correct webhooks that act only on some objects, and have no samples.
+func triggeredLookalikes() []Case {
+	return []Case{
+		podCase("T21 labels annotated Pods", func() http.Handler {
+			return pods(func(_ *review.Request, p *corev1.Pod) error {
+				return marked(p, p.Annotations["tracer.example.com/attach"] == "yes")
+			})
+		}),
 	}
 }
 

@@ -85,6 +85,30 @@ func (r *runner) checkSamples(g *given) error {
 	return nil
 }
 
+// locate replaces the notes of a report about samples that the API server rejects by notes with their files and lines.
+// About samples of built-in kinds, checkSamples printed a note before the run.
+func (r *runner) locate(g *given, report *idempotence.Report) {
+	report.Notes = slices.DeleteFunc(report.Notes, func(n idempotence.Reason) bool {
+		if n.Code != idempotence.ReasonSampleRefused {
+			return false
+		}
+		number := 0
+		for _, o := range g.candidates() {
+			if kindName(o) != n.Kind {
+				continue
+			}
+			if number++; number < n.Count {
+				continue
+			}
+			if !scheme.Scheme.Recognizes(o.GVK) {
+				r.note("%s: %s: this sample is not used, because the API server rejects it: %s", o.Where(), o, n.Detail)
+			}
+			return true
+		}
+		return false
+	})
+}
+
 // check returns an error for a kind in a group of Kubernetes that does not have this kind. The name is usually a typo.
 func (g *given) check() error {
 	for _, o := range g.Others {

@@ -143,6 +143,7 @@ func (r *runner) run(ctx context.Context) (*idempotence.Report, error) {
 		}
 		return nil, explained(err)
 	}
+	r.locate(given, report)
 	if ctx.Err() == nil {
 		r.unused(given, report)
 	}

@@ -20,9 +20,14 @@ func (r *Run) All() {
 	r.learn()
 	random := rand.New(rand.NewPCG(uint64(r.Seed), 0))
 	var before []any
+	quiet := newQuiet(r)
 	for i := range r.Objects {
 		if r.Over() {
 			return
+		}
+		if quiet.since(i) {
+			r.EndedAt = i
+			break
 		}
 		r.object = i + 1
 		doc := r.inputs.object(random, i)
@@ -34,6 +39,10 @@ func (r *Run) All() {
 		out := r.CountObject(x)
 		if len(before) == 0 && r.hangs(x, out) {
 			return
+		}
+		if out.Late() {
+			r.tellLate(x, out)
+			continue
 		}
 		if len(out.Calls) > 0 {
 			r.Tally.Called++

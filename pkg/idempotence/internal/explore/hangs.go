@@ -47,10 +47,32 @@ func (r *Run) hangs(x *objects.Object, out *session.Outcome) bool {
 	}
 	r.Tally.Broken[laws.L2], r.Connection.Hung = true, true
 	r.Tally.Tried[laws.L2], r.Tally.Decided[laws.L2], r.Checks = n, n, r.Checks+n
-	name := out.Calls[len(out.Calls)-1].Exchange.Webhook
-	i := slices.IndexFunc(r.Webhooks, func(w *session.Webhook) bool { return w.Name == name })
 	c := &laws.Case{Law: laws.L2, Object: x.Doc}
 	r.Found(r.Finding(c, laws.Hangs, fmt.Sprintf("no answer within timeoutSeconds (%d s) in %d of %s: does it hang?",
-		r.Webhooks[i].Timeout()/time.Second, n, textutil.Count(n, "call")), out))
+		r.timeoutOf(out)/time.Second, n, textutil.Count(n, "call")), out))
 	return true
+}
+
+// tellLate reports a finding about an object to which the webhook did not respond in time, although it responds to
+// others. No other law is checked on the object, because each call would last until the timeout.
+func (r *Run) tellLate(x *objects.Object, out *session.Outcome) {
+	if r.Over() || slices.Contains(r.Without, laws.L2) {
+		return
+	}
+	r.Checks++
+	r.Tally.Tried[laws.L2]++
+	r.Tally.Decided[laws.L2]++
+	c := &laws.Case{Law: laws.L2, Object: x.Doc}
+	f := r.Finding(c, laws.Hangs, fmt.Sprintf("no answer within timeoutSeconds (%d s) for this object, while others are answered",
+		r.timeoutOf(out)/time.Second), out)
+	if !r.Tally.knows(f, "") {
+		r.Tally.Add(f, "")
+		r.Found(f)
+	}
+}
+
+// timeoutOf returns the timeout of the webhook that was called last.
+func (r *Run) timeoutOf(out *session.Outcome) time.Duration {
+	name := out.Calls[len(out.Calls)-1].Exchange.Webhook
+	return r.Webhooks[slices.IndexFunc(r.Webhooks, func(w *session.Webhook) bool { return w.Name == name })].Timeout()
 }

@@ -46,8 +46,12 @@ func (r *Run) learn() {
 	r.inputs.triggers = make([]*Trigger, len(r.inputs.samples))
 	acts := false
 	for i, sample := range r.inputs.samples[:min(len(r.inputs.samples), mostLearnt)] {
+		if _, ok := r.Valid(sample); !ok {
+			r.refuse(i+1, sample)
+			continue
+		}
 		switch {
-		case r.Over():
+		case r.Over() || r.hung:
 			return
 		case r.ask(sample) == trigger.Acts:
 			acts = true
@@ -59,9 +63,17 @@ func (r *Run) learn() {
 			acts = true
 		}
 	}
-	if !acts {
+	if !acts && !r.hung {
 		r.learnFromGenerated()
 	}
+}
+
+// refuse records why the API server rejects a sample.
+func (r *Run) refuse(number int, sample any) {
+	if r.Refused == nil {
+		r.Refused = map[int]string{}
+	}
+	r.Refused[number] = r.RefusalOf(sample)
 }
 
 // triggerOf finds the trigger of an object that the webhook changes. It also returns the object without the parts that
@@ -75,10 +87,12 @@ func (r *Run) triggerOf(doc any) (t *Trigger, smallest any) {
 // ask sends a document to new instances of the webhooks.
 func (r *Run) ask(doc any) trigger.Answer {
 	x, ok := r.Valid(doc)
-	if !ok {
+	if !ok || r.hung {
 		return trigger.Invalid
 	}
-	return r.answerOf(x, r.Request(r.NewInstances(), session.Query{Object: x}))
+	out := r.Request(r.NewInstances(), session.Query{Object: x})
+	r.hung = out.Late()
+	return r.answerOf(x, out)
 }
 
 func (r *Run) answerOf(x *objects.Object, out *session.Outcome) trigger.Answer {

@@ -37,10 +37,15 @@ type Run struct {
 	// Triggers are the triggers that were found, and Searched describes the search if there was one.
 	Triggers []Trigger
 	Searched *Searched
+	// EndedAt is the number of objects after which the run ended because nothing new was seen, or 0.
+	EndedAt int
+	// Refused has the reasons why the API server rejects samples, by the number of the sample, counted from 1.
+	Refused map[int]string
 
 	inputs   *Inputs
 	messages messages
-	object   int // number of the current object, counted from 1; 0 for a stored case
+	hung     bool // the webhook did not respond while its trigger was looked for
+	object   int  // number of the current object, counted from 1; 0 for a stored case
 }
 
 // New returns a run that sends its requests through s. It sets options.Inputs, and disables the checks of the families
@@ -77,8 +82,9 @@ func (r *Run) try(c *laws.Case) {
 	if f == nil || r.Tally.knows(f, r.PlaceOf(f)) {
 		return
 	}
+	late := slices.ContainsFunc(f.Outcomes, (*session.Outcome).Late)
 	f = shrink.Smallest(f, func(c *laws.Case) *laws.Finding {
-		if r.Over() {
+		if late || r.Over() { // each call that gets no response lasts until the timeout
 			return nil
 		}
 		if r.inputs.loses(f.Case.Object, c.Object) {

@@ -42,7 +42,7 @@ func (r *Run) learnFromGenerated() {
 	var acting any
 	n, acted, updated := 0, 0, false
 	for i := range probes {
-		if r.Over() {
+		if r.Over() || r.hung {
 			return
 		}
 		doc := r.inputs.object(random, i)
@@ -148,7 +148,7 @@ func put(doc any, p tree.Path, value any) any {
 
 // try asks about a document, and reports whether the search can end.
 func (f *finder) try(doc any) (done bool) {
-	if f.left <= 0 || f.Over() {
+	if f.left <= 0 || f.hung || f.Over() {
 		return true
 	}
 	switch f.ask(doc) {

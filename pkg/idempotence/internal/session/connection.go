@@ -43,6 +43,15 @@ type Connection struct {
 	Lost     *Failure // a server responded at first, but does not any more
 	Hung     bool     // no call was ever answered
 	Repeated int      // calls made again because the connection broke
+	Crashed  bool     // the server was lost after it broke the connection of a call
+	LostOn   []byte   // the object of the last call of a server that was lost
+}
+
+// lostOn records the object of the call in which the server was lost.
+func (c *Connection) lostOn(object []byte) {
+	if c != nil && c.Lost != nil && c.LostOn == nil {
+		c.LostOn = object
+	}
 }
 
 // Ended reports whether the run must make no more calls.

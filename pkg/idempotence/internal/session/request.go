@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -110,6 +111,9 @@ func (s *Session) callIfSelected(w *Webhook, instance Caller, q Query) *turn {
 // Ask calls the webhook and uses its response as the API server does. It checks the response with the API server's own
 // code (request.VerifyAdmissionResponse), applies the patch, and decodes and defaults the result.
 func (s *Session) Ask(w *Webhook, instance Caller, q Query) *Answer {
+	if a := s.patience.known(w, &q); a != nil {
+		return a
+	}
 	*s.calls++
 	a := &Answer{}
 	if !slices.Contains(w.Versions(), q.Version) {
@@ -117,7 +121,8 @@ func (s *Session) Ask(w *Webhook, instance Caller, q Query) *Answer {
 	}
 	uid := newUID()
 	a.Exchange = Exchange{Webhook: w.Name, Operation: q.Operation, DryRun: q.DryRun, ReviewVersion: q.Version, Object: q.sent()}
-	ctx, cancel := context.WithTimeout(s.Ctx, w.Timeout())
+	ctx, cancel := context.WithTimeout(s.Ctx, s.patience.of(w))
+	begin := time.Now()
 	status, response, err := instance.Call(ctx, q.review(s.Kind, uid))
 	cancel()
 	a.Exchange.Status, a.Exchange.Response = status, reported(response, uid)
@@ -132,6 +137,9 @@ func (s *Session) Ask(w *Webhook, instance Caller, q Query) *Answer {
 	}
 	a.Fault, a.Message = string(withoutUIDs([]byte(a.Fault), uid)), string(withoutUIDs([]byte(a.Message), uid))
 	a.record()
+	s.patience.note(s.Ctx, w, &q, a, time.Since(begin))
+	s.Connection.lostOn(q.sent())
+	s.Behaviour.note(&q, a)
 	return a
 }
 

@@ -23,12 +23,17 @@ type Session struct {
 	Namespaces *Namespaces
 	Connection *Connection
 
-	calls *int // shared with the sessions of rivals
+	// Behaviour has the kinds of answers of the webhooks. It is nil in the sessions of rivals.
+	Behaviour *Behaviour
+
+	calls    *int // shared with the sessions of rivals
+	patience *patience
 }
 
 // New returns a session that creates objects, or updates them if no webhook handles CREATE.
 func New(ctx context.Context, k *objects.Kind, webhooks []*Webhook, namespaces *Namespaces, connection *Connection) *Session {
-	s := &Session{Ctx: ctx, Kind: k, Operation: admissionv1.Update, Webhooks: webhooks, Namespaces: namespaces, Connection: connection, calls: new(int)}
+	s := &Session{Ctx: ctx, Kind: k, Operation: admissionv1.Update, Webhooks: webhooks, Namespaces: namespaces, Connection: connection, Behaviour: newBehaviour(), calls: new(int),
+		patience: &patience{late: map[objects.Digest]*Answer{}}}
 	if s.Handles(admissionv1.Create) {
 		s.Operation = admissionv1.Create
 	}
@@ -40,7 +45,7 @@ func New(ctx context.Context, k *objects.Kind, webhooks []*Webhook, namespaces *
 // Calls).
 func (s *Session) With(webhooks []*Webhook) *Session {
 	other := *s
-	other.Webhooks = webhooks
+	other.Webhooks, other.Behaviour = webhooks, nil
 	return &other
 }
 

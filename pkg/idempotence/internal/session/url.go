@@ -53,7 +53,9 @@ func (c *urlCaller) Call(ctx context.Context, body []byte) (status int, answer [
 	case code != "" && c.answered && c.again(ctx, beforeRetry):
 		status, answer, code, err = c.try(ctx, body)
 	case code == "" && err != nil && connectionBroke(err) && c.again(ctx, 0):
-		status, answer, code, err = c.try(ctx, body)
+		if status, answer, code, err = c.try(ctx, body); code != "" && c.answered {
+			status, answer, code, err = c.afterRestart(ctx, body) // the call ended the process, which may come back
+		}
 	}
 	if err == nil && !c.answered && (status == http.StatusNotFound || status == http.StatusMethodNotAllowed) {
 		code, err = WrongPath, fmt.Errorf("HTTP %d: %s", status, textutil.FirstLine(string(clipped(answer))))
@@ -63,6 +65,28 @@ func (c *urlCaller) Call(ctx context.Context, body []byte) (status int, answer [
 	}
 	c.answered = c.answered || err == nil
 	return status, answer, err
+}
+
+// restarts are the times that a server gets to listen again after a call ended its process.
+var restarts = []time.Duration{beforeRetry, 2 * time.Second, 4 * time.Second}
+
+// afterRestart sends the body again when the server listens again. If it does not, it was lost in this call.
+func (c *urlCaller) afterRestart(ctx context.Context, body []byte) (status int, answer []byte, code FailureCode, err error) {
+	for _, wait := range restarts {
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+		}
+		if status, answer, code, err = c.try(ctx, body); code == "" {
+			return status, answer, code, err
+		}
+	}
+	if c.connection != nil {
+		c.connection.Crashed = true
+	}
+	return status, answer, code, err
 }
 
 // again counts a repeated call, and waits before it. It returns false if the context ends first.

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+)
+
+// A Behaviour records the kinds of answers of the webhooks of a run: the kinds of patches and of denials.
+type Behaviour struct {
+	kinds   map[string]bool // operations and paths of patches, without keys and indexes
+	denials map[string]bool // messages, without names and numbers
+	known   map[string]bool // patches that were noted
+}
+
+// mostKnownPatches bounds the patches whose text is kept, so that equal ones are decoded once.
+const mostKnownPatches = 1024
+
+func newBehaviour() *Behaviour {
+	return &Behaviour{kinds: map[string]bool{}, denials: map[string]bool{}, known: map[string]bool{}}
+}
+
+// Patches returns the number of kinds of patches.
+func (b *Behaviour) Patches() int { return len(b.kinds) }
+
+// Denials returns the number of kinds of denials.
+func (b *Behaviour) Denials() int { return len(b.denials) }
+
+// Seen returns the number of kinds of answers that were seen so far.
+func (b *Behaviour) Seen() int { return len(b.kinds) + len(b.denials) }
+
+// note records an answer to a request.
+func (b *Behaviour) note(q *Query, a *Answer) {
+	switch {
+	case b == nil || a.Fault != "":
+	case !a.Allowed:
+		b.denials[kindOfMessage(a.Message, objects.NameOf(q.Object, q.Old))] = true
+	case len(a.Patch) > 0 && !b.known[string(a.Patch)]:
+		if len(b.known) < mostKnownPatches {
+			b.known[string(a.Patch)] = true
+		}
+		b.kinds[kindOfPatch(a.Patch)] = true
+	}
+}
+
+// kindOfPatch returns the operations and paths of a patch, sorted, without the keys of maps and the indexes of lists.
+func kindOfPatch(patch []byte) string {
+	var operations []struct{ Op, Path string }
+	if json.Unmarshal(patch, &operations) != nil {
+		return ""
+	}
+	var all []string
+	for _, op := range operations {
+		all = append(all, op.Op+" "+generalised(op.Path))
+	}
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), "\n")
+}
+
+// freeKeys are maps whose keys can be any text.
+var freeKeys = []string{"annotations", "labels", "matchLabels", "nodeSelector", "data", "stringData", "binaryData", "limits", "requests"}
+
+func generalised(pointer string) string {
+	steps := strings.Split(pointer, "/")
+	for i, step := range steps {
+		if step == "-" || step != "" && strings.Trim(step, "0123456789") == "" || i > 0 && slices.Contains(freeKeys, steps[i-1]) {
+			steps[i] = "*"
+		}
+	}
+	return strings.Join(steps, "/")
+}
+
+var numberOrQuoted = regexp.MustCompile(`[0-9]+|"[^"]*"|'[^']*'`)
+
+func kindOfMessage(message, name string) string {
+	if name != "" {
+		message = strings.ReplaceAll(message, name, "*")
+	}
+	return numberOrQuoted.ReplaceAllString(message, "*")
+}
