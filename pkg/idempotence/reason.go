@@ -75,18 +75,17 @@ const (
 
 // Codes for laws that are inconclusive: see [LawResult.Reason].
 const (
-	ReasonImpure        ReasonCode = "Impure"
-	ReasonRunEnded      ReasonCode = "RunEnded"      // before the law was decided
-	ReasonNoValidObject ReasonCode = "NoValidObject" // Detail
-	ReasonNotCalled     ReasonCode = "NotCalled"     // Of objects; Names of the selectors and conditions that exclude them
-	ReasonChangedNone   ReasonCode = "ChangedNone"   // Of objects; Denied, Detail
-	ReasonChangedFew    ReasonCode = "ChangedFew"    // Count of Of objects; Denied, Detail
-	ReasonFewCases      ReasonCode = "FewCases"      // Count of Of cases were decided
-	ReasonSamplesNeeded ReasonCode = "SamplesNeeded" // Kind, Because: too few objects are changed
-	// ReasonTriggerSearched: none of Of objects was changed, with Count keys, some of which are in Names.
-	ReasonTriggerSearched ReasonCode = "TriggerSearched"
-	ReasonLawUndecided    ReasonCode = "LawUndecided"   // Kind, Law, Because
-	ReasonLawMayBeUnsure  ReasonCode = "LawMayBeUnsure" // Kind, Because; Detail is the reason of the Allowance
+	ReasonImpure          ReasonCode = "Impure"
+	ReasonRunEnded        ReasonCode = "RunEnded"        // before the law was decided
+	ReasonNoValidObject   ReasonCode = "NoValidObject"   // Detail
+	ReasonNotCalled       ReasonCode = "NotCalled"       // Of objects; Names of the selectors and conditions that exclude them
+	ReasonChangedNone     ReasonCode = "ChangedNone"     // Of objects; Denied, Detail
+	ReasonChangedFew      ReasonCode = "ChangedFew"      // Count of Of objects; Denied, Detail
+	ReasonFewCases        ReasonCode = "FewCases"        // Count of Of cases were decided
+	ReasonSamplesNeeded   ReasonCode = "SamplesNeeded"   // Kind, Because: too few objects are changed
+	ReasonTriggerSearched ReasonCode = "TriggerSearched" // Of objects were tried in vain, with Count keys; Names of some keys
+	ReasonLawUndecided    ReasonCode = "LawUndecided"    // Kind, Law, Because
+	ReasonLawMayBeUnsure  ReasonCode = "LawMayBeUnsure"  // Kind, Because; Detail is the reason of the Allowance
 )
 
 // Codes for incomplete runs: see [Report.Incomplete]. Such a run can also have the code ReasonSamplesNeeded or
