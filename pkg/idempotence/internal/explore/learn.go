@@ -275,11 +275,7 @@ func (t *Trigger) switchOn(doc any, valid func(any) bool) any {
 		if p.Need == trigger.Absent {
 			continue
 		}
-		with, ok := tree.Put(next, p.Path, p.Value)
-		if !ok && p.Path[0].Name == "spec" { // a part of an element that the document lacks
-			continue
-		}
-		if ok {
+		if with, ok := tree.Put(next, inFirst(next, p.Path), p.Value); ok {
 			next = with
 		}
 	}
@@ -287,4 +283,19 @@ func (t *Trigger) switchOn(doc any, valid func(any) bool) any {
 		return next
 	}
 	return doc
+}
+
+// inFirst returns the path with each element that the document lacks replaced by the first element of its list.
+func inFirst(doc any, p tree.Path) tree.Path {
+	p = slices.Clone(p)
+	for i, step := range p {
+		if !step.Element || tree.Has(doc, p[:i+1]) {
+			continue
+		}
+		value, _ := tree.Get(doc, p[:i])
+		if list, _ := value.([]any); len(list) > 0 {
+			p[i].Key, p[i].Nth = tree.Identity(p[:i], list[0]), 0
+		}
+	}
+	return p
 }

@@ -32,10 +32,12 @@ func farther(w http.ResponseWriter) { w.Header().Set("X-Of-Farther", "text of fa
 // unreached is not part of the hook.
 func unreached() string { return "text of unreached" }
 
+func newHook() http.Handler {
+	return &hook{func(http.ResponseWriter, *http.Request) { _ = "text of a field" }}
+}
+
 func TestOf(t *testing.T) {
-	texts := Of(func() http.Handler {
-		return &hook{func(http.ResponseWriter, *http.Request) { _ = "text of a field" }}
-	})
+	texts := Of(newHook)
 	for _, p := range []Pair{{keyMode, "strict"}, {"source.example.com/level", "high"}} {
 		if !slices.Contains(texts.Pairs, p) {
 			t.Errorf("no pair %v: %v", p, texts.Pairs)
