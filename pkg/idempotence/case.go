@@ -14,6 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/laws"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/texts"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -52,18 +53,22 @@ type Edit struct {
 	Value any `json:"value,omitempty"`
 	// Front makes an insert add its element at the start of the list, instead of the end.
 	Front bool `json:"front,omitempty"`
+	// Format is the format of the text at the path, such as "," for a list of items with commas. It is set only if the
+	// edit is about the items or the form of a text.
+	Format string `json:"format,omitempty"`
 }
 
 // An EditKind says how an [Edit] changes an object.
 type EditKind string
 
-// The kinds of edits. Put sets a value, Remove removes one, Insert adds an element to a list, and Reverse reverses the
-// order of a list.
+// The kinds of edits. Put sets a value, Remove removes one, Insert adds an element to a list, Reverse reverses the
+// order of a list, and Extend adds an item to a text that is a list or a document.
 const (
 	Put     EditKind = "put"
 	Remove  EditKind = "remove"
 	Insert  EditKind = "insert"
 	Reverse EditKind = "reverse"
+	Extend  EditKind = "extend"
 )
 
 // A Path identifies a part of an object.
@@ -117,11 +122,11 @@ func (p Path) inner() (out tree.Path) {
 }
 
 func (e Edit) inner() edits.Edit {
-	return edits.Edit{What: edits.EditKind(e.What), Path: e.Path.inner(), Value: e.Value, Front: e.Front}
+	return edits.Edit{What: edits.EditKind(e.What), Path: e.Path.inner(), Value: e.Value, Front: e.Front, Format: texts.Format(e.Format)}
 }
 
 func editOf(e edits.Edit) Edit {
-	return Edit{What: EditKind(e.What), Path: pathOf(e.Path), Value: e.Value, Front: e.Front}
+	return Edit{What: EditKind(e.What), Path: pathOf(e.Path), Value: e.Value, Front: e.Front, Format: string(e.Format)}
 }
 
 func pathOf(p tree.Path) (out Path) {

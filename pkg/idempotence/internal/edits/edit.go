@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/texts"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -18,6 +19,9 @@ type Edit struct {
 	Value any `json:"value,omitempty"`
 	// Front makes an Insert add its element at the start of the list, instead of the end.
 	Front bool `json:"front,omitempty"`
+	// Format is the format of the text at the path. It is set if the edit changes items inside the text, or writes the
+	// text in another form with the same meaning.
+	Format texts.Format `json:"format,omitempty"`
 }
 
 // A Path identifies a part of an object.
@@ -26,22 +30,25 @@ type Path = tree.Path
 // An EditKind says how an Edit changes an object.
 type EditKind string
 
-// The kinds of edits. Put sets a value, Remove removes one, Insert adds an element to a list, and Reverse reverses the
-// order of a list.
+// The kinds of edits. Put sets a value, Remove removes one, Insert adds an element to a list, Reverse reverses the
+// order of a list, and Extend adds items to a text.
 const (
 	Put     EditKind = "put"
 	Remove  EditKind = "remove"
 	Insert  EditKind = "insert"
 	Reverse EditKind = "reverse"
+	Extend  EditKind = "extend"
 )
 
 func (e Edit) String() string {
+	where := "end"
+	if e.Front {
+		where = "front"
+	}
 	switch e.What {
+	case Extend:
+		return fmt.Sprintf("add at the %s of the text %s: %s", where, e.Path, tree.Encode(e.Value))
 	case Insert:
-		where := "end"
-		if e.Front {
-			where = "front"
-		}
 		return fmt.Sprintf("insert at the %s of %s: %s", where, e.Path, tree.Encode(e.Value))
 	case Put:
 		return fmt.Sprintf("set %s: %s", e.Path, tree.Encode(e.Value))
@@ -52,6 +59,9 @@ func (e Edit) String() string {
 // Apply returns the edited document. It returns false if the edit cannot be made, for example because the path does not
 // exist or the list has the element already.
 func (e Edit) Apply(doc any) (any, bool) {
+	if e.Format != "" {
+		return e.inText(doc)
+	}
 	switch e.What {
 	case Put:
 		return tree.Put(doc, e.Path, e.Value)

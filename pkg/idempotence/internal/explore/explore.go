@@ -63,6 +63,7 @@ func (r *Run) All() {
 			if i < min(max(1, len(r.inputs.samples)), mostVaried) {
 				r.tryVariations(doc, out.After)
 			}
+			r.tryTexts(i, x, out.After)
 			r.manifestAgain(doc)
 			r.tryAfterCreation(random, i, x, out.After)
 		}

@@ -35,9 +35,13 @@ const (
 	CommonRivals        Family = "common rivals"
 	DeclaredRivals      Family = "declared rivals"
 	Triggers            Family = "triggers"
+	EqualTexts          Family = "texts in other forms"
+	ExtendedTexts       Family = "texts with further items"
 )
 
 // Families lists all families.
 var Families = []Family{
 	Samples, Generated, FurnishedObject, SingleSettings, VariedSamples, PartialResults, SimilarParts, EditsOfResults, Additions, FrontAdditions, LegalDuplicates, DuplicatesOfRemoved, UnknownFields, OtherEncodings, ReviewVersions, ObjectsBefore, FreshInstances, LaterCalls, NoNamespace, OlderObjects, Deletions, ManifestsAgain, Updates, DeletionRequests, CommonRivals, DeclaredRivals, Triggers,
+	Samples, Generated, FurnishedObject, SingleSettings, VariedSamples, PartialResults, SimilarParts, EditsOfResults, Additions, FrontAdditions, LegalDuplicates, DuplicatesOfRemoved, UnknownFields, OtherEncodings, ReviewVersions, ObjectsBefore, FreshInstances, LaterCalls, NoNamespace, OlderObjects, Deletions, ManifestsAgain, Updates, DeletionRequests, CommonRivals, DeclaredRivals,
+	EqualTexts, ExtendedTexts,
 }

@@ -84,6 +84,9 @@ func (k *Checker) checkOf(c *Case) check {
 	case L4b:
 		return lateAdditions{k.Trial}
 	case L5:
+		if _, ok := inText(c); ok {
+			return itemsThere{k.Trial}
+		}
 		return partsThere{k.Trial}
 	case L6:
 		return updates{k.Trial}

@@ -50,6 +50,9 @@ func (l afterEdits) check(c *Case) *Finding {
 			return l.Finding(c, changeMode(changes), "after an edit by another party, two more calls differ: "+summary(changes), first, second, third)
 		}
 	}
+	if v := l.afterOtherForm(c, edited, first, second); v != nil {
+		return v
+	}
 	if parts(second.After.Doc) <= parts(edited.Doc) && len(duplicates(second.After.Doc)) <= len(duplicates(edited.Doc)) {
 		return nil // the webhook added nothing, for example because the edit disables it
 	}

@@ -52,6 +52,9 @@ func (l lateAdditions) check(c *Case) *Finding {
 	case !late.OK():
 		return nil
 	}
+	if e, ok := inText(c); ok {
+		return l.lateItems(c, e, first, late, start, fresh)
+	}
 	differences := l.content(c.Law, late.After, fresh.After)
 	if len(differences) == 0 {
 		return nil

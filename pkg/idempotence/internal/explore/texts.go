@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/laws"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/texts"
+)
+
+// textObjects is the number of objects whose texts are edited, counted from the first.
+const textObjects = 4
+
+// tryTexts checks laws on the texts that the webhook has written, and on those of the sample doc: other parties write
+// them in another form with the same meaning, or add items to them. result is the webhooks' result for x.
+func (r *Run) tryTexts(i int, x, result *objects.Object) {
+	if i >= textObjects+len(r.inputs.samples) {
+		return
+	}
+	custom := r.Kind.GoType == nil
+	for _, t := range edits.WrittenTexts(x.Doc, r.Changed(x, result), custom) {
+		if r.uses(EqualTexts) {
+			r.tryForms(x, t, t.After)
+		}
+		if f, base, ok := r.shared(x, t); ok {
+			r.tryItems(x, base, t, f)
+		}
+	}
+	if i >= min(max(1, len(r.inputs.samples)), mostVaried) || !r.uses(EqualTexts) {
+		return
+	}
+	for n, t := range edits.UserTexts(x.Doc, custom) {
+		if n == mostUserTexts {
+			break
+		}
+		r.tryUserForms(x, t)
+	}
+}
+
+// mostUserTexts is the maximum number of texts of a sample that are written in other forms.
+const mostUserTexts = 12
+
+// tryUserForms checks L10, L2 and L1 on an object whose user wrote a text in another form, and L4a if another party
+// rewrites the text after the first call.
+func (r *Run) tryUserForms(x *objects.Object, t edits.Text) {
+	for _, e := range few(t.OtherForms(t.Before), 2) {
+		if other, ok := r.Edited(x, []edits.Edit{e}); ok {
+			for _, law := range []laws.Law{laws.L10, laws.L2, laws.L1} {
+				r.try(&laws.Case{Law: law, Object: other.Doc})
+			}
+		}
+		r.try(&laws.Case{Law: laws.L4a, Object: x.Doc, Edits: []edits.Edit{e}})
+	}
+}
+
+// tryForms checks L4a if another party writes a text of the webhook in another form.
+func (r *Run) tryForms(x *objects.Object, t edits.Text, text string) {
+	if t.Flag != "" {
+		return
+	}
+	for _, e := range t.OtherForms(text) {
+		r.try(&laws.Case{Law: laws.L4a, Object: x.Doc, Edits: []edits.Edit{e}})
+	}
+}
+
+// shared decides whether the webhook adds its items to those of others in a text, and in which format. base is an
+// object with an item of another party in the text.
+func (r *Run) shared(x *objects.Object, t edits.Text) (f texts.Format, base *objects.Object, ok bool) {
+	if t.Before != "" {
+		f, ok = texts.Grown(t.Before, t.After)
+		return texts.Format(t.Flag) + f, x, ok
+	}
+	text, document := texts.Probe(t.After)
+	if text == "" || r.Over() {
+		return "", nil, false
+	}
+	format := document
+	if format == "" {
+		format = texts.Format(t.Flag + ",")
+	}
+	base, ok = r.Edited(x, []edits.Edit{{What: edits.Put, Path: t.Path, Value: text, Format: format}})
+	if !ok {
+		return "", nil, false
+	}
+	out := r.F(r.Fresh(), session.Query{Object: base})
+	if !out.OK() {
+		return "", nil, false
+	}
+	after, _ := edits.TextAt(out.After.Doc, t.Path, format)
+	if document != "" {
+		f, ok = texts.Grown(text, after)
+		if !ok { // a member may be lost, so it is enough that a part of the items is kept
+			kept := texts.Minus(document.Items(text), texts.Minus(document.Items(text), document.Items(after)))
+			f, ok = document, len(texts.Minus(kept, document.Items(t.After))) > 0
+		}
+		return f, base, ok
+	}
+	f, ok = texts.Shared(text, after)
+	return texts.Format(t.Flag) + f, base, ok
+}
+
+// tryItems checks laws on a text to which both the webhook and others add items. base is like x, but another party has
+// already set an item.
+func (r *Run) tryItems(x, base *objects.Object, t edits.Text, f texts.Format) {
+	out := r.F(r.Fresh(), session.Query{Object: base})
+	if !out.OK() {
+		return
+	}
+	both, _ := edits.TextAt(out.After.Doc, t.Path, f)
+	put := func(text string) []edits.Edit {
+		return []edits.Edit{{What: edits.Put, Path: t.Path, Value: text, Format: f}}
+	}
+	if r.uses(EqualTexts) {
+		for _, other := range f.Equal(both) {
+			r.try(&laws.Case{Law: laws.L4a, Object: base.Doc, Edits: put(other)})
+			r.try(&laws.Case{Law: laws.L5, Object: x.Doc, Edits: put(other)})
+		}
+	}
+	if !r.uses(ExtendedTexts) {
+		return
+	}
+	for _, item := range r.items(t, f, both) {
+		for _, front := range []bool{false, true} {
+			e := edits.Edit{What: edits.Extend, Path: t.Path, Value: item, Front: front, Format: f}
+			for _, object := range []*objects.Object{x, base} {
+				r.try(&laws.Case{Law: laws.L4b, Object: object.Doc, Edits: []edits.Edit{e}})
+			}
+			r.try(&laws.Case{Law: laws.L4a, Object: base.Doc, Edits: []edits.Edit{e}})
+			r.try(&laws.Case{Law: laws.L5, Object: base.Doc, Edits: []edits.Edit{e}})
+		}
+	}
+	for _, own := range few(texts.Minus(f.Items(t.After), f.Items(t.Before)), 2) {
+		if alike := texts.Alike(own); alike != "" && !f.IsDocument() {
+			r.try(&laws.Case{Law: laws.L5, Object: x.Doc, Edits: put(f.With(t.Before, alike, false))})
+		}
+	}
+}
+
+// items returns items of another party for a text, like those that it has.
+func (r *Run) items(t edits.Text, f texts.Format, both string) []string {
+	if f.IsDocument() {
+		return []string{texts.Fragment(f, t.After, false), texts.Fragment(f, t.After, true)}
+	}
+	own := f.Items(t.After)
+	if len(own) == 0 {
+		return nil
+	}
+	item := texts.Token(own[len(own)-1], 0)
+	if f.Lost([]string{item}, both) == "" {
+		item = texts.Token(own[len(own)-1], 2)
+	}
+	return []string{item}
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package laws
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/texts"
+)
+
+// inText returns the first edit of a case that is about the items or the form of a text.
+func inText(c *Case) (edits.Edit, bool) {
+	i := slices.IndexFunc(c.Edits, func(e edits.Edit) bool { return e.Format != "" })
+	if i < 0 {
+		return edits.Edit{}, false
+	}
+	return c.Edits[i], true
+}
+
+// itemsThere checks L5 on objects with a text that already has items of the webhook, or items of other parties.
+type itemsThere struct{ *Trial }
+
+func (l itemsThere) check(c *Case) *Finding {
+	e, isText := inText(c)
+	x, ok := l.ObjectOf(c)
+	if !ok || !isText {
+		return nil
+	}
+	part, ok := l.Edited(x, c.Edits)
+	if !ok {
+		return nil
+	}
+	plain := l.first(x)
+	if !plain.OK() {
+		return nil
+	}
+	s := l.Fresh()
+	out := l.F(s, session.Query{Object: part})
+	if v := l.failed(c, out); v != nil || !out.OK() {
+		return v
+	}
+	was, _ := edits.TextAt(x.Doc, e.Path, e.Format)
+	written, _ := edits.TextAt(plain.After.Doc, e.Path, e.Format)
+	before, _ := edits.TextAt(part.Doc, e.Path, e.Format)
+	after, ok := edits.TextAt(out.After.Doc, e.Path, e.Format)
+	if ok && e.Format.IsList() && !l.excepted(c.Law, e.Path) {
+		if v := l.repeated(c, e, before, after, out); v != nil {
+			return v
+		}
+		foreign := texts.Minus(texts.Minus(e.Format.Items(before), e.Format.Items(was)), e.Format.Items(written))
+		if v := l.lostItems(c, e, foreign, after, out); v != nil {
+			return v
+		}
+		own := texts.Minus(e.Format.Items(written), e.Format.Items(was))
+		if v := l.mistaken(c, e, x, own, before, after, out); v != nil {
+			return v
+		}
+	}
+	again := l.F(s, session.Query{Object: out.After})
+	if again.Fault == "" && !again.Allowed {
+		return l.Finding(c, Denied, "if a text has other items already, the webhook allows the object and then denies its own result: "+again.Message, out, again)
+	}
+	return l.unchanged(c, out, again)
+}
+
+// repeated returns a finding if a webhook has added an item that a text already had.
+func (t *Trial) repeated(c *Case, e edits.Edit, before, after string, shown ...*session.Outcome) *Finding {
+	item := e.Format.Repeated(before, after)
+	if item == "" || !slices.Contains(e.Format.Items(before), item) {
+		return nil
+	}
+	return t.Finding(c, Accumulates, fmt.Sprintf("the webhook adds an item again: %s has %s twice in the text %s", e.Path, item, brief(after)), shown...)
+}
+
+// lostItems returns a finding if a webhook removes some of the items that others have added to a text, and keeps others.
+// If it keeps none, it may be meant to overwrite the text.
+func (t *Trial) lostItems(c *Case, e edits.Edit, foreign []string, after string, out *session.Outcome) *Finding {
+	lost := texts.Minus(foreign, e.Format.Items(after))
+	if len(lost) == 0 || len(lost) == len(foreign) {
+		return nil
+	}
+	return t.Finding(c, Removes, fmt.Sprintf("the webhook removes an item that it did not set: %s of the text %s", lost[0], e.Path), out)
+}
+
+// mistaken returns a finding if the webhook takes an item of another party for its own, because the text of one contains
+// that of the other.
+func (t *Trial) mistaken(c *Case, e edits.Edit, x *objects.Object, own []string, before, after string, out *session.Outcome) *Finding {
+	missing := slices.DeleteFunc(slices.Clone(own), func(item string) bool {
+		return slices.Contains(e.Format.Items(after), item) || slices.Contains(e.Format.Items(before), item) || !strings.Contains(before, item)
+	})
+	if len(missing) == 0 || e.Format.IsDocument() || !slices.Contains(e.Format.Items(before), texts.Alike(missing[0])) {
+		return nil
+	}
+	e.Value = strings.ReplaceAll(before, texts.Alike(missing[0]), texts.Token(missing[0], 0))
+	other, ok := t.Edited(x, []edits.Edit{e})
+	if !ok {
+		return nil
+	}
+	merged := t.F(t.Fresh(), session.Query{Object: other})
+	if !merged.OK() {
+		return nil
+	}
+	text, _ := edits.TextAt(merged.After.Doc, e.Path, e.Format)
+	if e.Format.Lost([]string{missing[0], texts.Token(missing[0], 0)}, text) != "" {
+		return nil // other items, too, keep the webhook from adding its own
+	}
+	return t.Finding(c, Incomplete, fmt.Sprintf("the webhook leaves out its item %s of the text %s, because another item contains it: %s", missing[0], e.Path, brief(before)), merged, out)
+}
+
+// lateItems compares the text that other parties extended after the first call with that which they extended before it.
+// It returns a finding only if an item is lost or repeated: a webhook may decide once by the value of a text.
+func (l lateAdditions) lateItems(c *Case, e edits.Edit, first, late, start, fresh *session.Outcome) *Finding {
+	after, _ := edits.TextAt(late.After.Doc, e.Path, e.Format)
+	expected, _ := edits.TextAt(fresh.After.Doc, e.Path, e.Format)
+	if l.excepted(c.Law, e.Path) {
+		return nil
+	}
+	text, _ := e.Value.(string)
+	added := e.Format.Items(text)
+	if e.Format.IsDocument() {
+		added = texts.JSON.Items(text)
+	}
+	if lost := e.Format.Lost(texts.Minus(added, texts.Minus(added, e.Format.Items(expected))), after); lost != "" {
+		return l.Finding(c, Removes, fmt.Sprintf("the webhook removes an item that was added between two calls, but not one that was added before the first call: %s of the text %s", lost, e.Path), first, start, late)
+	}
+	if item := e.Format.Repeated(expected, after); item != "" {
+		return l.Finding(c, Accumulates, fmt.Sprintf("the webhook adds an item again after an addition between two calls: %s has %s twice in the text %s", e.Path, item, brief(after)), first, late, start, fresh)
+	}
+	return nil
+}
+
+// afterOtherForm returns a finding if the webhook adds an item again, or computes a new value from its own, because
+// another party has edited a text.
+func (l afterEdits) afterOtherForm(c *Case, edited *objects.Object, first, second *session.Outcome) *Finding {
+	e, ok := inText(c)
+	if !ok || l.excepted(c.Law, e.Path) {
+		return nil
+	}
+	before, _ := edits.TextAt(edited.Doc, e.Path, e.Format)
+	after, _ := edits.TextAt(second.After.Doc, e.Path, e.Format)
+	if v := l.repeated(c, e, before, after, first, second); v != nil || e.Format.IsList() {
+		return v
+	}
+	written, _ := edits.TextAt(first.After.Doc, e.Path, e.Format)
+	if after == "" || !e.Format.Same(written, before) || e.Format.Same(before, after) {
+		return nil
+	}
+	return l.Finding(c, Changes, fmt.Sprintf("another party writes a value of the webhook in another form with the same meaning, and the webhook changes it again: %s: %s → %s", e.Path, brief(before), brief(after)), first, second)
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package texts
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// Equal returns other texts with the same meaning, at most three.
+func (f Format) Equal(text string) (out []string) {
+	switch f {
+	case JSON:
+		return otherJSON(text)
+	case YAML:
+		return otherYAML(text)
+	case Quantity:
+		return otherQuantities(text)
+	case Duration:
+		return otherDurations(text)
+	case Image:
+		return otherImages(text)
+	}
+	items, s := f.Items(text), f.separator()
+	if len(items) > 1 {
+		switch s {
+		case ",", ";", "|":
+			out = append(out, strings.Join(items, s+" "), strings.Join(items, " "+s))
+		case " ":
+			out = append(out, strings.Join(items, "  "))
+		}
+	}
+	if f.Flag() == "" && (s == "\n" || s == " ") && len(items) > 0 {
+		if trimmed := strings.TrimRight(text, "\n"); trimmed == text {
+			out = append(out, text+"\n")
+		} else {
+			out = append(out, trimmed)
+		}
+	}
+	return out
+}
+
+// otherJSON returns a document with indentation, and with its members in reverse order and a blank after each colon.
+func otherJSON(text string) (out []string) {
+	var indented bytes.Buffer
+	if json.Indent(&indented, []byte(text), "", "  ") == nil && indented.String() != text {
+		out = append(out, indented.String()+"\n")
+	}
+	if doc, ok := JSON.parse(text); ok {
+		if other := backwards(doc); other != text {
+			out = append(out, other)
+		}
+	}
+	return out
+}
+
+// backwards encodes a document with the members of each object in reverse order.
+func backwards(doc any) string {
+	var parts []string
+	switch doc := doc.(type) {
+	case map[string]any:
+		for name, value := range doc {
+			parts = append(parts, string(tree.Encode(name))+": "+backwards(value))
+		}
+		slices.Sort(parts)
+		slices.Reverse(parts)
+		return "{" + strings.Join(parts, ", ") + "}"
+	case []any:
+		for _, value := range doc {
+			parts = append(parts, backwards(value))
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	}
+	return string(tree.Encode(doc))
+}
+
+func otherYAML(text string) (out []string) {
+	doc, ok := YAML.parse(text)
+	if !ok {
+		return nil
+	}
+	if sorted, err := yaml.JSONToYAML(tree.Encode(doc)); err == nil && string(sorted) != text {
+		out = append(out, string(sorted))
+	}
+	return append(out, backwards(doc)+"\n")
+}
+
+var (
+	quantity = regexp.MustCompile(`^[0-9.]+(Ki|Mi|Gi|Ti|Pi|m|k|M|G|T|P)$`)
+	duration = regexp.MustCompile(`^([0-9.]+(h|m|s|ms))+$`)
+	// The name of a field or variable tells whether a text such as 5m is a duration or a quantity.
+	namedDuration = regexp.MustCompile(`(?i)(timeout|interval|period|duration|ttl|delay|grace|deadline|expir|age|backoff|wait)`)
+	namedAmount   = regexp.MustCompile(`(?i)(cpu|memory|storage|size|limit|request|capacity|disk|heap)`)
+	reference     = regexp.MustCompile(`^([a-z0-9]+([._-][a-z0-9]+)*)(:[0-9]+)?(/[a-z0-9._-]+)*(:[A-Za-z0-9._-]+)?(@sha256:[0-9a-f]{64})?$`)
+)
+
+// Scalar returns the format of a text with one value, such as a quantity. name is the name of its field, variable or
+// annotation.
+func Scalar(name, text string) (Format, bool) {
+	isQuantity, isDuration := quantity.MatchString(text), duration.MatchString(text)
+	if isQuantity && isDuration {
+		isDuration = namedDuration.MatchString(name)
+		isQuantity = !isDuration && namedAmount.MatchString(name)
+	}
+	switch {
+	case name == "image" && reference.MatchString(text):
+		return Image, true
+	case isQuantity:
+		return Quantity, len(otherQuantities(text)) > 0
+	case isDuration:
+		return Duration, len(otherDurations(text)) > 0
+	}
+	return "", false
+}
+
+var smaller = map[string]string{"Gi": "Mi", "Mi": "Ki", "Ti": "Gi", "G": "M", "M": "k", "T": "G"}
+
+func otherQuantities(text string) (out []string) {
+	q, err := resource.ParseQuantity(text)
+	if err != nil {
+		return nil
+	}
+	if canonical := q.String(); canonical != text {
+		out = append(out, canonical)
+	}
+	unit := strings.TrimLeft(text, "0123456789.")
+	n, err := strconv.Atoi(strings.TrimSuffix(text, unit))
+	if below, ok := smaller[unit]; ok && err == nil && n < 1<<20 {
+		factor := 1000
+		if strings.HasSuffix(unit, "i") {
+			factor = 1024
+		}
+		out = append(out, strconv.Itoa(n*factor)+below)
+	}
+	if unit == "m" && err == nil {
+		out = append(out, strconv.FormatFloat(float64(n)/1000, 'f', -1, 64))
+	}
+	return out
+}
+
+func otherDurations(text string) (out []string) {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return nil
+	}
+	if seconds := strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "s"; seconds != text {
+		out = append(out, seconds)
+	}
+	if canonical := d.String(); canonical != text {
+		out = append(out, canonical)
+	}
+	return out
+}
+
+func otherImages(text string) (out []string) {
+	first, rest, found := strings.Cut(text, "/")
+	switch {
+	case !found:
+		out = append(out, "docker.io/library/"+text)
+	case !strings.ContainsAny(first, ".:") && first != "localhost":
+		out = append(out, "docker.io/"+text)
+	case first == "docker.io":
+		out = append(out, strings.TrimPrefix(rest, "library/"))
+	}
+	if name := text[strings.LastIndex(text, "/")+1:]; !strings.ContainsAny(name, ":@") {
+		out = append(out, text+":latest")
+	}
+	return out
+}
+
+// Same reports whether two values in a format for single values have the same meaning.
+func (f Format) Same(a, b string) bool {
+	switch f {
+	case Quantity:
+		x, err := resource.ParseQuantity(a)
+		y, err2 := resource.ParseQuantity(b)
+		return err == nil && err2 == nil && x.Cmp(y) == 0
+	case Duration:
+		x, err := time.ParseDuration(a)
+		y, err2 := time.ParseDuration(b)
+		return err == nil && err2 == nil && x == y
+	case Image:
+		return fullImage(a) == fullImage(b)
+	}
+	return a == b
+}
+
+func fullImage(text string) string {
+	if first, _, found := strings.Cut(text, "/"); !found {
+		text = "docker.io/library/" + text
+	} else if !strings.ContainsAny(first, ".:") && first != "localhost" {
+		text = "docker.io/" + text
+	}
+	if name := text[strings.LastIndex(text, "/")+1:]; !strings.ContainsAny(name, ":@") {
+		text += ":latest"
+	}
+	return text
+}
