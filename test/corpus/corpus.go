@@ -10,6 +10,7 @@
 //	N1 to N12   unusual but correct webhooks
 //	M01 to M44  further broken webhooks, with their correct counterparts
 //	T01 to T21  webhooks that act only on objects with a certain part
+//	T01 to T15  webhooks that read or write a text with structure, such as a list in an annotation
 //	V01 to V37  webhooks that are easily misjudged
 //	B01 to B85  broken webhooks that were not used to develop the harness
 //	C01 to C82  correct webhooks that were not used to develop the harness
@@ -72,6 +73,7 @@ func Patterns() []Case {
 		patchDocumentPatterns(), nondeterministicPatterns(), updatePatterns(), sideEffectPatterns(), envelopePatterns(),
 		competingPatterns(), duplicateKeyPatterns(), customResourcePatterns(),
 		repeatedChangePatterns(), wrongAssumptionPatterns(), lostChangePatterns(), triggeredPatterns(),
+		repeatedChangePatterns(), wrongAssumptionPatterns(), lostChangePatterns(), textPatterns(),
 	)
 }
 
@@ -82,6 +84,7 @@ func Lookalikes() []Case {
 		patchDocumentLookalikes(), nondeterministicLookalikes(), updateLookalikes(), sideEffectLookalikes(), envelopeLookalikes(),
 		competingLookalikes(), duplicateKeyLookalikes(), customResourceLookalikes(),
 		repeatedChangeLookalikes(), wrongAssumptionLookalikes(), correctRewrites(), harmless(), triggeredLookalikes(),
+		repeatedChangeLookalikes(), wrongAssumptionLookalikes(), correctRewrites(), harmless(), textLookalikes(),
 	)
 }
 

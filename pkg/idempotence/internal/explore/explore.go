@@ -62,6 +62,7 @@ func (r *Run) All() {
 		if out.OK() && !r.Impure {
 			if i < min(max(1, len(r.inputs.samples)), mostVaried) {
 				r.tryVariations(doc, out.After)
+				r.tryShapes(x, out.After)
 			}
 			r.tryTexts(i, x, out.After)
 			r.manifestAgain(doc)
@@ -222,6 +223,9 @@ func (r *Run) partialResults(x *objects.Object, changes []tree.Change) [][]edits
 // additions returns edits that add values to an object of the kind, as other parties may do.
 func (r *Run) additions(random *rand.Rand, doc any) []edits.Edit {
 	all := edits.Additions(random, doc, r.Kind.GoType == nil)
+	if r.uses(CopiedElements) {
+		all = append(all, edits.Copies(doc, r.Kind.GoType == nil)...)
+	}
 	if r.Kind.Custom != nil || r.Kind.GoType != nil && len(edits.ContainerLists(doc)) == 0 {
 		own := rand.New(rand.NewPCG(uint64(r.Seed), uint64(tree.Size(doc)))) // keeps later objects the same
 		all = append(all, edits.MadeAdditions(own, r.inputs.made, doc)...)

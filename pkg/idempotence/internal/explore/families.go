@@ -35,6 +35,9 @@ const (
 	CommonRivals        Family = "common rivals"
 	DeclaredRivals      Family = "declared rivals"
 	Triggers            Family = "triggers"
+	SparseObjects       Family = "sparse objects"
+	SimilarNames        Family = "similar names"
+	CopiedElements      Family = "copied elements"
 	EqualTexts          Family = "texts in other forms"
 	ExtendedTexts       Family = "texts with further items"
 )
@@ -43,5 +46,5 @@ const (
 var Families = []Family{
 	Samples, Generated, FurnishedObject, SingleSettings, VariedSamples, PartialResults, SimilarParts, EditsOfResults, Additions, FrontAdditions, LegalDuplicates, DuplicatesOfRemoved, UnknownFields, OtherEncodings, ReviewVersions, ObjectsBefore, FreshInstances, LaterCalls, NoNamespace, OlderObjects, Deletions, ManifestsAgain, Updates, DeletionRequests, CommonRivals, DeclaredRivals, Triggers,
 	Samples, Generated, FurnishedObject, SingleSettings, VariedSamples, PartialResults, SimilarParts, EditsOfResults, Additions, FrontAdditions, LegalDuplicates, DuplicatesOfRemoved, UnknownFields, OtherEncodings, ReviewVersions, ObjectsBefore, FreshInstances, LaterCalls, NoNamespace, OlderObjects, Deletions, ManifestsAgain, Updates, DeletionRequests, CommonRivals, DeclaredRivals,
-	EqualTexts, ExtendedTexts,
+	SparseObjects, SimilarNames, CopiedElements, EqualTexts, ExtendedTexts,
 }

@@ -38,6 +38,10 @@ const (
 	WithoutNamespace Variant = "without namespace"
 )
 
+// SimilarNames is a variant of L5. The first half of the edits adds elements with plain names, and the second half adds
+// the same elements with names that differ in little.
+const SimilarNames Variant = "similar names"
+
 // Variants of L6.
 const (
 	// OlderObject updates an object that is older than the webhook.

@@ -69,6 +69,8 @@ func (k *Checker) checkOf(c *Case) check {
 	switch c.Variant {
 	case AfterCreation:
 		return afterCreation{k.Trial}
+	case SimilarNames:
+		return similarNames{k.Trial}
 	case DeletionRequest:
 		return deletionRequest{k.Trial}
 	}

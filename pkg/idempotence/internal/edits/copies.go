@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package edits
+
+import (
+	"slices"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// copyOffset is added to the ports of a copied container, so that they differ from those of the original.
+const copyOffset = 1000
+
+// Copies returns edits that add a copy of an element of doc under another name, as users do when they write an object:
+// of the containers, init containers and volumes of a Pod, and, if custom is set, of all lists of objects in the spec.
+func Copies(doc any, custom bool) (edits []Edit) {
+	tree.Lists(doc, func(p tree.Path, list []any) {
+		if len(list) == 0 || p[0].Name == "metadata" || p[0].Name == "status" {
+			return
+		}
+		inPod := slices.Contains([]string{"containers", "initContainers", "volumes"}, p.Last())
+		if !inPod && !custom {
+			return
+		}
+		richest := Fields(nil)
+		for _, element := range list {
+			if e, ok := element.(Fields); ok && tree.Size(e) > tree.Size(richest) {
+				richest = e
+			}
+		}
+		if copied, ok := copyOf(richest); ok && (custom || p.Last() != "containers" || len(richest) > 2) {
+			edits = append(edits, Edit{What: Insert, Path: slices.Clone(p), Value: copied})
+		}
+	})
+	return edits[:min(len(edits), mostCopies)]
+}
+
+// mostCopies is the maximum number of edits that Copies returns.
+const mostCopies = 6
+
+// copyOf returns a copy of an element with another key and other ports.
+func copyOf(element Fields) (Fields, bool) {
+	for _, key := range []string{"name", "key", "id", "host", "path", "hostname"} {
+		name, ok := element[key].(string)
+		if !ok {
+			continue
+		}
+		out := movedPorts(named(element, "")).(Fields)
+		if key != "name" {
+			if had, ok := element["name"]; ok {
+				out["name"] = had
+			} else {
+				delete(out, "name")
+			}
+		}
+		if out[key] = name + "-copy"; len(name) > longName-len("-copy") {
+			out[key] = "copy-" + name[len("copy-"):]
+		}
+		return out, true
+	}
+	return nil, false
+}
+
+// movedPorts returns a value with other port numbers, in its ports and in its probes.
+func movedPorts(value any) any {
+	switch value := value.(type) {
+	case Fields:
+		out := make(Fields, len(value))
+		for name, inner := range value {
+			number, isNumber := inner.(int64)
+			switch {
+			case isNumber && (name == "containerPort" || name == "port") && number+copyOffset <= 65535:
+				out[name] = number + copyOffset
+			default:
+				out[name] = movedPorts(inner)
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(value))
+		for i, inner := range value {
+			out[i] = movedPorts(inner)
+		}
+		return out
+	}
+	return value
+}

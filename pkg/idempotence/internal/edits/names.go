@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package edits
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/texts"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// A Twins is a pair of edits that each add a named value to a document: one with names that are easy to tell apart, and
+// some with names that differ in little.
+type Twins struct {
+	Plain []Edit
+	Alike [][]Edit
+}
+
+// longName is the greatest length of a DNS label.
+const longName = 63
+
+// alikeNames returns pairs of names that webhooks confuse when they shorten names or replace characters.
+func alikeNames(base string) [][2]string {
+	if len(base) > 8 {
+		base = base[:8]
+	}
+	base = strings.Trim(base, "-._")
+	long := base + "-" + strings.Repeat("x", longName-len(base)-2)
+	return [][2]string{{long + "1", long + "2"}, {base + ".t-a", base + "-t-a"}, {base + "_T", base + "-T"}, {base + "-t", base + "-T"}}
+}
+
+// NameTwins returns edits that add two copies of the first element of each list of named elements, two entries to the
+// data of a ConfigMap or Secret, and two items to each list in an annotation.
+func NameTwins(doc any) (all []Twins) {
+	add := func(base string, edits func(a, b string) []Edit) {
+		t := Twins{Plain: edits(base+"-t1", base+"-u2")}
+		for _, names := range alikeNames(base) {
+			t.Alike = append(t.Alike, edits(names[0], names[1]))
+		}
+		all = append(all, t)
+	}
+	tree.Lists(doc, func(p tree.Path, list []any) {
+		if len(list) == 0 || p[0].Name == "metadata" || p.Last() == "volumeMounts" || p.Last() == "env" || p.Last() == "ownerReferences" {
+			return
+		}
+		element, _ := list[0].(Fields)
+		name, ok := element["name"].(string)
+		if !ok || name == "" {
+			return
+		}
+		path := slices.Clone(p)
+		add(name, func(a, b string) []Edit {
+			return []Edit{{What: Insert, Path: path, Value: named(element, a)}, {What: Insert, Path: path, Value: named(element, b)}}
+		})
+	})
+	tree.Leaves(doc, func(p tree.Path, value any) {
+		n := len(p)
+		text, ok := value.(string)
+		switch {
+		case !ok || n < 2:
+		case n == 2 && p[0].Name == "data":
+			add("key", func(a, b string) []Edit {
+				return []Edit{{What: Put, Path: p[:1].Member(a), Value: text}, {What: Put, Path: p[:1].Member(b), Value: text}}
+			})
+		case p[n-2].Name == "annotations" && strings.Contains(text, ",") && !strings.ContainsAny(text, "{}[]=: "):
+			add(texts.Format(",").Items(text + ",x")[0], func(a, b string) []Edit {
+				return []Edit{{What: Put, Path: p, Value: a + "," + b}}
+			})
+		}
+	})
+	return all
+}
+
+// named returns a copy of an element with another name, and without the values that only one element may have.
+func named(element Fields, name string) Fields {
+	out := tree.Clone(element).(Fields)
+	out["name"] = name
+	ports, _ := out["ports"].([]any)
+	for _, p := range ports {
+		if port, ok := p.(Fields); ok {
+			delete(port, "hostPort")
+		}
+	}
+	return out
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package laws
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// similarNames checks L5 on an object with two elements whose names differ in little. The webhook must treat the
+// elements apart. The edits of the case are pairs: the first half adds elements with plain names, the second half adds
+// the same elements with similar names.
+type similarNames struct{ *Trial }
+
+func (l similarNames) check(c *Case) *Finding {
+	x, ok := l.ObjectOf(c)
+	n := len(c.Edits)
+	if !ok || n < 2 || n%2 > 0 {
+		return nil
+	}
+	with := func(list []edits.Edit) (*objects.Object, *session.Outcome, int) {
+		object, ok := l.Edited(x, list)
+		if !ok {
+			return nil, nil, 0
+		}
+		out := l.F(l.Fresh(), session.Query{Object: object})
+		if !out.OK() {
+			return object, out, 0
+		}
+		return object, out, tree.Size(out.After.Doc) - tree.Size(object.Doc)
+	}
+	_, alike, added := with(c.Edits[n/2:])
+	if alike == nil {
+		return nil
+	}
+	if v := l.failed(c, alike); v != nil || !alike.OK() {
+		return v
+	}
+	_, plain, expected := with(c.Edits[:n/2])
+	if plain == nil || !plain.OK() {
+		return nil
+	}
+	if problems := l.problems(c.Law, alike.After); len(problems) > 0 && len(l.problems(c.Law, plain.After)) == 0 {
+		return l.refused(c, "if two names differ in little, ", problems, plain, alike)
+	}
+	if added >= expected || len(slices.DeleteFunc(l.differences(c.Law, plain.After, alike.After), func(d tree.Change) bool { return d.Kind == tree.Moved })) == 0 {
+		return nil
+	}
+	return l.Finding(c, Incomplete, fmt.Sprintf("if two names differ in little, the webhook takes one element for the other: it adds %d values instead of %d", added, expected), plain, alike)
+}
