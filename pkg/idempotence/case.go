@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/laws"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
-	"github.com/admitkit/admitkit/pkg/idempotence/internal/texts"
+	formats "github.com/admitkit/admitkit/pkg/idempotence/internal/texts"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -122,7 +122,7 @@ func (p Path) inner() (out tree.Path) {
 }
 
 func (e Edit) inner() edits.Edit {
-	return edits.Edit{What: edits.EditKind(e.What), Path: e.Path.inner(), Value: e.Value, Front: e.Front, Format: texts.Format(e.Format)}
+	return edits.Edit{What: edits.EditKind(e.What), Path: e.Path.inner(), Value: e.Value, Front: e.Front, Format: formats.Format(e.Format)}
 }
 
 func editOf(e edits.Edit) Edit {

@@ -124,6 +124,15 @@ var lawL4b = description{
 		fix:   "Do not stop because one of your parts exists: check and complete each part on its own, in every container, also in those that were added later.",
 	},
 	modes: map[FailureMode]explanation{
+		FailureAccumulates: {
+			cause: "The webhook does not find its item in a text that another party has extended, for example because it compares the whole text, its end, or its beginning.",
+			fix:   "Divide the text into its items, remove the blanks around them, and add your item only if none of them equals it.",
+		},
+		FailureRemoves: {
+			from: "the object as it was sent", to: "the result of the webhook",
+			cause: "The webhook writes a text again from what it found in its first call, and so removes what another party has added since.",
+			fix:   "Read the current text, and add your item to it.",
+		},
 		FailureDecidesDifferently: {
 			cause: "A check sees only what was there at the first call, or only what was added later.",
 		},
@@ -143,6 +152,10 @@ var lawL5 = description{
 		fix:      "Recognise your own parts by name and content. If another part has the name, the path or the port, deny the object in every call.",
 	},
 	modes: map[FailureMode]explanation{
+		FailureAccumulates: {
+			cause: "The webhook does not recognise its item in a text with another form, for example with a blank after a comma.",
+			fix:   "Divide the text into its items, remove the blanks around them, and add your item only if none of them equals it. Decode JSON and YAML instead of searching the text.",
+		},
 		FailureInvalid: {
 			cause: "The webhook compares only names, or only paths, and adds a part that conflicts with an existing one.",
 		},

@@ -58,6 +58,11 @@ var (
 		explore.CommonRivals:        "M26 sorts the containers",
 		explore.Triggers:            "T21 appends a container to annotated Pods",
 		explore.DeclaredRivals:      "M29 records the registry of the first call",
+		explore.SparseObjects:       "T16 makes only one of two missing maps",
+		explore.SimilarNames:        "T17 shortens names to their beginning",
+		explore.CopiedElements:      "T18 stops when its volume exists, for containers that ask",
+		explore.EqualTexts:          "T06 compares quantities as text",
+		explore.ExtendedTexts:       "T05 takes a longer item for its own",
 	}
 )
 

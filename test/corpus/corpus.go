@@ -11,6 +11,7 @@
 //	M01 to M44  further broken webhooks, with their correct counterparts
 //	T01 to T21  webhooks that act only on objects with a certain part
 //	T01 to T15  webhooks that read or write a text with structure, such as a list in an annotation
+//	T16 to T18  webhooks that depend on the shape of an object: absent maps, similar names, copied elements
 //	V01 to V37  webhooks that are easily misjudged
 //	B01 to B85  broken webhooks that were not used to develop the harness
 //	C01 to C82  correct webhooks that were not used to develop the harness
@@ -74,6 +75,7 @@ func Patterns() []Case {
 		competingPatterns(), duplicateKeyPatterns(), customResourcePatterns(),
 		repeatedChangePatterns(), wrongAssumptionPatterns(), lostChangePatterns(), triggeredPatterns(),
 		repeatedChangePatterns(), wrongAssumptionPatterns(), lostChangePatterns(), textPatterns(),
+		repeatedChangePatterns(), wrongAssumptionPatterns(), lostChangePatterns(), textPatterns(), shapePatterns(),
 	)
 }
 
@@ -85,6 +87,7 @@ func Lookalikes() []Case {
 		competingLookalikes(), duplicateKeyLookalikes(), customResourceLookalikes(),
 		repeatedChangeLookalikes(), wrongAssumptionLookalikes(), correctRewrites(), harmless(), triggeredLookalikes(),
 		repeatedChangeLookalikes(), wrongAssumptionLookalikes(), correctRewrites(), harmless(), textLookalikes(),
+		repeatedChangeLookalikes(), wrongAssumptionLookalikes(), correctRewrites(), harmless(), textLookalikes(), shapeLookalikes(),
 	)
 }
 
