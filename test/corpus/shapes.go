@@ -16,7 +16,7 @@ import (
 func shapePatterns() []Case {
 	return []Case{
 		onPods("T16 makes only one of two missing maps", oneOfTwoMaps).breaks("L2").samples(notedPod()),
-		onPods("T17 shortens names to their beginning", volumePerContainer(beginning)).breaks("L5"),
+		onPods("T17 shortens names to their beginning", logsPerContainer(beginning)).breaks("L5"),
 		onPods("T18 stops when its volume exists, for containers that ask", tokenOnRequest(true)).breaks("L4b").samples(askingPod()),
 	}
 }
@@ -27,7 +27,7 @@ func shapeLookalikes() []Case {
 			setKey(&p.Labels, "agent", "on")
 			annotate(p, "agent.io/seen", "yes")
 		})).samples(notedPod()),
-		onPods("T17 shortens names with a hash", volumePerContainer(hashed)),
+		onPods("T17 shortens names with a hash", logsPerContainer(hashed)),
 		onPods("T18 mounts in each container that asks", tokenOnRequest(false)).samples(askingPod()),
 	}
 }
@@ -49,8 +49,8 @@ var oneOfTwoMaps = changes(func(p *corev1.Pod) {
 	p.Labels["agent"], p.Annotations["agent.io/seen"] = "on", "yes"
 })
 
-// volumePerContainer adds an emptyDir for each container and mounts it there.
-func volumePerContainer(shorten func(name string) string) edit {
+// logsPerContainer adds an emptyDir for each container and mounts it there.
+func logsPerContainer(shorten func(name string) string) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		for _, c := range appContainers(p) {
 			v := emptyDir(shorten("logs-" + c.Name))

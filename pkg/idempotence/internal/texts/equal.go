@@ -99,7 +99,7 @@ var (
 	quantity = regexp.MustCompile(`^[0-9.]+(Ki|Mi|Gi|Ti|Pi|m|k|M|G|T|P)$`)
 	duration = regexp.MustCompile(`^([0-9.]+(h|m|s|ms))+$`)
 	// The name of a field or variable tells whether a text such as 5m is a duration or a quantity.
-	namedDuration = regexp.MustCompile(`(?i)(timeout|interval|period|duration|ttl|delay|grace|deadline|expir|age|backoff|wait)`)
+	namedDuration = regexp.MustCompile(`(?i)(timeout|interval|period|duration|ttl|delay|grace|deadline|expir|backoff|wait)`)
 	namedAmount   = regexp.MustCompile(`(?i)(cpu|memory|storage|size|limit|request|capacity|disk|heap)`)
 	reference     = regexp.MustCompile(`^([a-z0-9]+([._-][a-z0-9]+)*)(:[0-9]+)?(/[a-z0-9._-]+)*(:[A-Za-z0-9._-]+)?(@sha256:[0-9a-f]{64})?$`)
 )

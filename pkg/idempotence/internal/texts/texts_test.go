@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package texts
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestShared requires that the format of a list is recognised from what a webhook writes beside an item of another party.
+func TestShared(t *testing.T) {
+	for _, c := range []struct {
+		token, after string
+		want         Format
+		ok           bool
+	}{
+		{"rival", "rival,agent", ",", true},
+		{"rival", "agent, rival", ",", true},
+		{"-rival", "-rival -agent", " ", true},
+		{"/rival", "/agent:/rival", ":", true},
+		{"rival=on\n", "rival=on\nagent=on\n", "", false}, // items have no line end
+		{"rival", "agent", "", false},
+		{"rival", "rival", "", false},
+		{"rival", "rivals,agent", "", false},
+	} {
+		if f, ok := Shared(c.token, c.after); f != c.want && c.ok || ok != c.ok {
+			t.Errorf("Shared(%q, %q) = %q, %v", c.token, c.after, f, ok)
+		}
+	}
+}
+
+// TestEqualFormsAreEqual requires that all other forms of a text have the same items or the same value.
+func TestEqualFormsAreEqual(t *testing.T) {
+	for _, c := range []struct {
+		format Format
+		text   string
+		forms  int
+	}{
+		{",", "a,b", 2}, {" ", "-a -b", 2}, {"\n", "a=1\nb=2\n", 1}, {":", "/a:/b", 0},
+		{JSON, `{"a":[{"name":"x"}],"b":1}`, 2}, {YAML, "b: 1\na:\n- name: x\n", 2},
+		{Quantity, "1024Mi", 2}, {Quantity, "500m", 1}, {Duration, "60s", 1}, {Duration, "1m", 2},
+		{Image, "nginx", 2}, {Image, "docker.io/library/nginx:1", 1}, {Image, "localhost:5000/app:1", 0},
+	} {
+		forms := c.format.Equal(c.text)
+		if len(forms) != c.forms {
+			t.Errorf("%s has the forms %q", c.text, forms)
+		}
+		for _, form := range forms {
+			if same := c.format.Same(c.text, form); form == c.text || !c.format.IsList() && !same {
+				t.Errorf("%q is not another form of %q", form, c.text)
+			}
+			if c.format.IsList() && !slices.Equal(c.format.Items(form), c.format.Items(c.text)) {
+				t.Errorf("%q has other items than %q", form, c.text)
+			}
+		}
+	}
+}
+
+// TestAmbiguousUnits requires that the name decides whether a text is a quantity or a duration.
+func TestAmbiguousUnits(t *testing.T) {
+	for name, want := range map[string]Format{"agent.io/cpu-limit": Quantity, "agent.io/timeout": Duration, "agent.io/mode": ""} {
+		if f, ok := Scalar(name, "5m"); f != want || ok != (want != "") {
+			t.Errorf("%s: %q, %v", name, f, ok)
+		}
+	}
+}
+
+// TestWith requires that an addition keeps all items and adds one.
+func TestWith(t *testing.T) {
+	for _, c := range []struct {
+		format     Format
+		text, item string
+		want       string
+	}{
+		{",", "", "rival", "rival"}, {",", "a", "rival", "a,rival"}, {"\n", "a=1\n", "rival=1", "a=1\nrival=1\n"},
+		{JSON, `["a"]`, `["rival"]`, `["a","rival"]`},
+		{JSON, `{"list":[{"name":"a"}],"mode":"x"}`, `{"list":[{"name":"rival"}],"mode":"y","more":1}`, `{"list":[{"name":"a"},{"name":"rival"}],"mode":"x","more":1}`},
+		{YAML, "a: 1\n", `{"rival":2}`, "a: 1\nrival: 2\n"},
+	} {
+		if got := c.format.With(c.text, c.item, false); got != c.want {
+			t.Errorf("With(%q, %q) = %q, want %q", c.text, c.item, got, c.want)
+		}
+	}
+	if got := Format(",").With("a", "rival", true); got != "rival,a" {
+		t.Errorf("at the front: %q", got)
+	}
+}
