@@ -27,7 +27,7 @@ func textPatterns() []Case {
 		onPods("T06 compares quantities as text", heapRaised(func(a, b string) bool { return a == b })).breaks("L4a").samples(heapPod()),
 		onPods("T07 rebuilds the list from its first call", listRebuilt).breaks("L4b"),
 		onPods("T08 looks for its feature at the end of a flag", featureFlag(strings.HasSuffix)).breaks("L4a", "L4b"),
-		onPods("T09 makes volumes from untrimmed items", volumesListed(false)).breaks("L1").samples(simplePod(map[string]string{"agent.io/scratch": "cache,logs"})),
+		onPods("T09 makes volumes from untrimmed items", volumesListed).breaks("L1").samples(simplePod(map[string]string{"agent.io/scratch": "cache,logs"})),
 		onKind("T10 looks for its line at the end of a file", "v1", "configmaps", configLine(strings.HasSuffix)).breaks("L4a", "L4b"),
 	}
 }
@@ -39,7 +39,6 @@ func textLookalikes() []Case {
 		onPods("T03 decodes a JSON text", networkByName),
 		onPods("T06 compares quantities by value", heapRaised(sameQuantity)).samples(heapPod()),
 		onPods("T08 looks for its feature among all", featureFlag(hasItem)),
-		onPods("T09 trims the items", volumesListed(true)).samples(simplePod(map[string]string{"agent.io/scratch": "cache,logs"})),
 		onKind("T10 looks for its line", "v1", "configmaps", configLine(hasLine)),
 		onPods("T11 overwrites its own list", changes(func(p *corev1.Pod) { annotate(p, "agent.io/sidecars", "agent,shipper") })),
 		onPods("T12 sets a list only where there is none", changes(func(p *corev1.Pod) {
@@ -193,19 +192,14 @@ func featureFlag(has func(list, item string) bool) edit {
 	})
 }
 
-// volumesListed adds an emptyDir for each item of a list.
-func volumesListed(trim bool) edit {
-	return changes(func(p *corev1.Pod) {
-		for item := range strings.SplitSeq(p.Annotations["agent.io/scratch"], ",") {
-			if trim {
-				item = strings.TrimSpace(item)
-			}
-			if name := "scratch-" + item; strings.TrimSpace(item) != "" && !hasVolume(p, name) {
-				addVolume(p, emptyDir(name))
-			}
+// volumesListed adds an emptyDir for each item of a list, also if the item has blanks around it.
+var volumesListed = changes(func(p *corev1.Pod) {
+	for item := range strings.SplitSeq(p.Annotations["agent.io/scratch"], ",") {
+		if name := "scratch-" + item; strings.TrimSpace(item) != "" && !hasVolume(p, name) {
+			addVolume(p, emptyDir(name))
 		}
-	})
-}
+	}
+})
 
 // configLine adds its line to the file agent.conf of a ConfigMap.
 func configLine(has func(file, line string) bool) func(*review.Request, *corev1.ConfigMap) error {

@@ -45,7 +45,8 @@ func (l similarNames) check(c *Case) *Finding {
 	if plain == nil || !plain.OK() {
 		return nil
 	}
-	if problems := l.problems(c.Law, alike.After); len(problems) > 0 && len(l.problems(c.Law, plain.After)) == 0 {
+	inNote := edits.IsNote(c.Edits[0].Path) // names in an annotation are not checked, and the API server's message explains them
+	if problems := l.problems(c.Law, alike.After); !inNote && len(problems) > 0 && len(l.problems(c.Law, plain.After)) == 0 {
 		return l.refused(c, "if two names differ in little, ", problems, plain, alike)
 	}
 	if added >= expected || len(slices.DeleteFunc(l.differences(c.Law, plain.After, alike.After), func(d tree.Change) bool { return d.Kind == tree.Moved })) == 0 {
