@@ -45,6 +45,5 @@ const (
 // Families lists all families.
 var Families = []Family{
 	Samples, Generated, FurnishedObject, SingleSettings, VariedSamples, PartialResults, SimilarParts, EditsOfResults, Additions, FrontAdditions, LegalDuplicates, DuplicatesOfRemoved, UnknownFields, OtherEncodings, ReviewVersions, ObjectsBefore, FreshInstances, LaterCalls, NoNamespace, OlderObjects, Deletions, ManifestsAgain, Updates, DeletionRequests, CommonRivals, DeclaredRivals, Triggers,
-	Samples, Generated, FurnishedObject, SingleSettings, VariedSamples, PartialResults, SimilarParts, EditsOfResults, Additions, FrontAdditions, LegalDuplicates, DuplicatesOfRemoved, UnknownFields, OtherEncodings, ReviewVersions, ObjectsBefore, FreshInstances, LaterCalls, NoNamespace, OlderObjects, Deletions, ManifestsAgain, Updates, DeletionRequests, CommonRivals, DeclaredRivals,
 	SparseObjects, SimilarNames, CopiedElements, EqualTexts, ExtendedTexts,
 }
