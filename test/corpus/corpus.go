@@ -74,8 +74,7 @@ func Patterns() []Case {
 		patchDocumentPatterns(), nondeterministicPatterns(), updatePatterns(), sideEffectPatterns(), envelopePatterns(),
 		competingPatterns(), duplicateKeyPatterns(), customResourcePatterns(),
 		repeatedChangePatterns(), wrongAssumptionPatterns(), lostChangePatterns(), triggeredPatterns(),
-		repeatedChangePatterns(), wrongAssumptionPatterns(), lostChangePatterns(), textPatterns(),
-		repeatedChangePatterns(), wrongAssumptionPatterns(), lostChangePatterns(), textPatterns(), shapePatterns(),
+		textPatterns(), shapePatterns(),
 	)
 }
 
@@ -86,8 +85,7 @@ func Lookalikes() []Case {
 		patchDocumentLookalikes(), nondeterministicLookalikes(), updateLookalikes(), sideEffectLookalikes(), envelopeLookalikes(),
 		competingLookalikes(), duplicateKeyLookalikes(), customResourceLookalikes(),
 		repeatedChangeLookalikes(), wrongAssumptionLookalikes(), correctRewrites(), harmless(), triggeredLookalikes(),
-		repeatedChangeLookalikes(), wrongAssumptionLookalikes(), correctRewrites(), harmless(), textLookalikes(),
-		repeatedChangeLookalikes(), wrongAssumptionLookalikes(), correctRewrites(), harmless(), textLookalikes(), shapeLookalikes(),
+		textLookalikes(), shapeLookalikes(),
 	)
 }
 
