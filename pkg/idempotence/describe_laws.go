@@ -18,7 +18,7 @@ var lawL1 = description{
 		},
 		FailureNoOpPatch: {
 			cause: "The webhook sends its patch without checking whether anything differs.",
-			fix:   "Send a patch only if something changes. Otherwise leave out patchType and patch. If it adds only creationTimestamp: null, upgrade to controller-runtime 0.22 or later, or declare exceptions for the two paths.",
+			fix:   "Send a patch only if something changes. Otherwise leave out patchType and patch. If it adds only creationTimestamp: null, upgrade to controller-runtime 0.22 or later.",
 		},
 		FailureInvalid: {
 			cause: "The webhook writes a value that conflicts with the rest of the object: an element whose name, path or port is taken, or a value that another field forbids.",
@@ -179,7 +179,7 @@ var lawL5 = description{
 		FailureRemoves: {
 			from: "the object as it was sent", to: "the result of the webhook",
 			cause: "The webhook replaces a whole list or map, or merges elements that are only similar.",
-			fix:   "Set single keys and elements instead of whole maps and lists.",
+			fix:   "Set single keys and elements instead of whole maps and lists. But if users must not add their own there, keep that and declare an exception.",
 		},
 		FailureRemovesSample: {
 			cause: "The webhook removes elements of the object, perhaps on purpose.",
@@ -200,7 +200,7 @@ var lawL6 = description{
 	name:      "updates",
 	statement: "the webhook does not block or change updates of older objects, deletions, and repeated applies of a manifest",
 	explanation: explanation{
-		requests: []string{"the object", "the manifest applied again"},
+		requests: []string{"the creation", "an update that changes nothing", "the manifest applied again"},
 		from:     "as it was stored", to: "with the manifest applied again",
 		cause: "The webhook changes the object differently on UPDATE and on CREATE.",
 		fix:   "Act on CREATE only, or change only mutable fields in an UPDATE. Admit updates of objects that are being deleted (metadata.deletionTimestamp).",

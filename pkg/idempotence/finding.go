@@ -50,8 +50,14 @@ func violation(k *laws.Checker, f *laws.Finding) *Violation {
 	if changes, ok := k.Differences(f); ok {
 		v.Difference = newDifference(v, changes)
 		v.mark(changes, len(f.Outcomes))
+		v.deed, v.Proposed = deedOf(v, changes), proposed(v, changes)
 	} else {
 		v.markProblems(len(f.Outcomes))
+		v.deed = deedOf(v, nil)
+	}
+	if f.OnCopies {
+		v.onCopies = true
+		v.Cause += " The API server calls this webhook only once for an object (CREATE only, reinvocationPolicy Never), so that this happens only to copies of a result."
 	}
 	return v
 }

@@ -35,10 +35,37 @@ func (r *Report) finish(outer, ctx context.Context, o options, connection *sessi
 		r.Incomplete = r.doubts
 	}
 	r.repeated(connection.Repeated)
+	if slow := connection.Slowest; slow.Took > 0 {
+		r.Notes = append(r.Notes, Reason{Code: ReasonSlowCall, Limit: slow.Took, Detail: slow.Object})
+	}
 	if len(r.Incomplete) == 0 && r.ReplayOf == "" {
 		r.notNeeded()
 	}
 	slices.SortStableFunc(r.Findings, func(a, b *Violation) int { return slices.Index(Laws, a.Law) - slices.Index(Laws, b.Law) })
+	r.group()
+	r.advisePolicy()
+}
+
+// onReinvocation lists the laws that must pass before a webhook can be called again.
+var onReinvocation = []Law{L1, L2, L3, L4a, L4b, L10, L11, L12}
+
+// advisePolicy notes whether it is safe to set the reinvocationPolicy of a webhook for Pods to IfNeeded, or which law
+// stands in the way. With Never, containers that other webhooks add later get nothing.
+func (r *Report) advisePolicy() {
+	if !r.once || r.ReplayOf != "" || len(r.Incomplete) > 0 {
+		return
+	}
+	var names []string
+	for _, v := range r.Findings {
+		if (v.Verdict != Advice || v.onCopies) && slices.Contains(onReinvocation, v.Law) && !slices.Contains(names, string(v.Law)) {
+			names = append(names, string(v.Law))
+		}
+	}
+	if len(names) > 0 {
+		r.Notes = append(r.Notes, Reason{Code: ReasonNotIfNeeded, Names: names})
+		return
+	}
+	r.Notes = append(r.Notes, Reason{Code: ReasonSafeIfNeeded})
 }
 
 // If the server breaks a connection, the harness repeats the call. The network may cause a few such cases, so up to
@@ -78,7 +105,7 @@ func (r *Report) lawsWithBrokenConnections() (names []string) {
 func (r *Report) notNeeded() {
 	for i, e := range r.Exceptions {
 		if !r.needed[i] && !strings.HasPrefix(e.Path, "rival:") && r.decided(e.Law) {
-			r.Notes = append(r.Notes, Reason{Code: ReasonExceptionUnused, Path: e.Path, Law: e.Law})
+			r.Notes = append(r.Notes, Reason{Code: ReasonExceptionUnused, Path: e.Path, Law: e.Law, Detail: r.nearest(e)})
 		}
 	}
 }

@@ -5,6 +5,7 @@ package idempotence
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/admitkit/admitkit/internal/textutil"
 )
@@ -26,6 +27,7 @@ var optionHints = Hints{
 	ReasonWrongPath:            "check the path of the URL",
 	ReasonSamplesNeeded:        "add objects that it changes to Options.Samples, or explain in Options.AllowInconclusive why there are none",
 	ReasonTriggerSearched:      "a sample needs the labels, annotations, fields or namespace for which its code acts",
+	ReasonValidSampleNeeded:    "add a valid object to Options.Samples, or correct the fields that the message names. A field that the webhook itself fills may be absent",
 	ReasonBudgetSpent:          "raise Options.Budget, or lower Options.Objects",
 	ReasonEffectsUnwatched:     "set Options.Observe to watch it",
 	ReasonLawExcluded:          "Options.Without excludes it",
@@ -138,7 +140,7 @@ func (r Reason) denials() string {
 // ofRun returns the text of a reason why a run is incomplete, or "" for any other reason.
 func (r Reason) ofRun(all Hints, hint string) string {
 	switch r.Code {
-	case ReasonSamplesNeeded:
+	case ReasonSamplesNeeded, ReasonValidSampleNeeded:
 		return r.Kind + ": " + r.because(all) + ": " + hint
 	case ReasonLawUndecided:
 		return fmt.Sprintf("%s: %s: %s", r.Kind, r.Law.Title(), r.because(all))
@@ -204,7 +206,15 @@ func (r Reason) ofNote(all Hints, hint string) string {
 	case ReasonLawMayBeUnsure:
 		return fmt.Sprintf("%s is inconclusive (%s), which is allowed: %s", r.Kind, r.because(all), r.Detail)
 	case ReasonExceptionUnused:
-		return "the exception for " + exempted(r.Path, r.Law) + " was not needed, because nothing there breaks a law: " + hint
+		return "the exception for " + exempted(r.Path, r.Law) + " was not needed, because nothing there breaks a law: " + r.hintFor(hint)
+	case ReasonSlowCall:
+		return fmt.Sprintf("the slowest call took %s: for %s", r.Limit.Round(100*time.Millisecond), r.Detail)
+	case ReasonFilled:
+		return "objects without these fields are tried, too, because the webhook fills them: " + strings.Join(r.Names, ", ")
+	case ReasonSafeIfNeeded:
+		return "reinvocationPolicy is Never, so containers that other webhooks add later get nothing. It is safe to set IfNeeded: the laws about further calls pass"
+	case ReasonNotIfNeeded:
+		return "reinvocationPolicy is Never, so containers that other webhooks add later get nothing. Before you set IfNeeded, correct what breaks " + strings.Join(titles(r.Names), ", ")
 	case ReasonCallsRepeated:
 		text := textutil.Count(r.Count, "call") + " had to be repeated, because the connection broke"
 		if len(r.Names) > 0 {
@@ -213,6 +223,14 @@ func (r Reason) ofNote(all Hints, hint string) string {
 		return text
 	}
 	return string(r.Code)
+}
+
+// hintFor returns the hint for an exception that covered nothing: the path that would cover a finding, or the usual hint.
+func (r Reason) hintFor(usual string) string {
+	if r.Detail == "" {
+		return usual
+	}
+	return "the nearest finding is at " + r.Detail
 }
 
 // titles returns the titles of laws.

@@ -66,7 +66,7 @@ func TestExceptionsForProblemsOfUpdates(t *testing.T) {
 	}
 }
 
-// Exceptions cover a no-op patch only if they cover each path in the patch. With the Kubernetes libraries before 0.34,
+// A patch without effect is advice, said once. Exceptions cover it only if they cover each path in the patch. With the Kubernetes libraries before 0.34,
 // controller-runtime sends such patches, because the libraries encode an unset creationTimestamp as null.
 func TestExceptionsForPatchesThatChangeNothing(t *testing.T) {
 	respond := func(r *admissionv1.AdmissionRequest) []operation {
@@ -82,12 +82,12 @@ func TestExceptionsForPatchesThatChangeNothing(t *testing.T) {
 	}
 	const own, template = "metadata.creationTimestamp", "spec.template.metadata.creationTimestamp"
 	for _, tc := range []struct {
-		paths  []string
-		broken Law
+		paths []string
+		said  int
 	}{
 		{paths: []string{own, template}},
-		{paths: []string{own}, broken: L1},
-		{broken: L1},
+		{paths: []string{own}, said: 1},
+		{said: 1},
 	} {
 		t.Run(strings.Join(tc.paths, " "), func(t *testing.T) {
 			t.Parallel()
@@ -99,7 +99,15 @@ func TestExceptionsForPatchesThatChangeNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			wants(t, report, tc.broken)
+			said := 0
+			for _, v := range report.Findings {
+				if v.FailureMode == FailureNoOpPatch && v.Verdict == Advice {
+					said++
+				}
+			}
+			if !report.OK() || said != tc.said {
+				t.Errorf("said %d times, want %d:\n%s", said, tc.said, text(report))
+			}
 		})
 	}
 }

@@ -78,7 +78,7 @@ func (r *run) replayCase(stored *storedCase) Replayed {
 	}
 	r.CountObject(x)
 	decided := r.Tally.Decided[inner.Law]
-	f := r.Try(inner)
+	f := r.Judge(r.Try(inner))
 	if f == nil {
 		switch reason := r.verdicts().exempt(c.Law); {
 		case r.Over():
@@ -99,7 +99,7 @@ func (r *run) replayCase(stored *storedCase) Replayed {
 		result.Verdict, r.Impure = Impure, true
 	}
 	if !slices.Contains(r.Tally.Modes[inner.Law], f.Mode) {
-		r.Tally.Add(f, r.PlaceOf(f))
+		r.Tally.Add(f, r.PlacesOf(f)...)
 		v := violation(r.Checker, f)
 		v.File = stored.file
 		r.add(v)

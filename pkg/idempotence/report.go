@@ -68,6 +68,7 @@ type Report struct {
 	Wording Wording `json:"-"`
 
 	doubts []Reason     // reasons that make the run incomplete
+	once   bool         // the API server calls a webhook only once for a Pod, because of its reinvocationPolicy
 	needed map[int]bool // indexes of the exceptions that covered a change
 }
 
@@ -107,8 +108,15 @@ type Violation struct {
 	Calls   []Exchange `json:"calls"`
 	// Difference lists the changes between two objects that should be equal. It is nil if no objects were compared.
 	Difference *Difference `json:"difference,omitempty"`
+	// Group is the number of the cause, counted from 1. Findings with the same number most likely have one cause.
+	Group int `json:"group,omitempty"`
+	// Proposed are the exceptions that declare the finding as intended. It is empty if that makes no sense.
+	Proposed []Exception `json:"proposed,omitempty"`
 	// File is the file in which the case is stored, or empty. See [Report.ReplayLine].
 	File string `json:"file,omitempty"`
+
+	deed     []string // what the webhook did: see deedOf
+	onCopies bool     // it happens only to copies of a result
 }
 
 // An Exchange is one call of a webhook: its request and its response.
@@ -164,6 +172,8 @@ type Wording struct {
 	RunAgain func(*Report) string
 	// ReplayCase returns the line that replays a stored case.
 	ReplayCase func(file string) string
+	// Declare returns the line that declares an exception.
+	Declare func(Exception) string
 }
 
 // Text returns the text of a reason in the report's wording.
@@ -194,6 +204,14 @@ func (r *Report) ReplayLine(v *Violation) string {
 		return r.Wording.ReplayCase(v.File)
 	}
 	return fmt.Sprintf("idempotence.Options{Replay: %q}", v.File)
+}
+
+// declaration returns the line that declares an exception.
+func (r *Report) declaration(e Exception) string {
+	if r.Wording.Declare != nil {
+		return r.Wording.Declare(e)
+	}
+	return fmt.Sprintf("{Path: %q, Law: idempotence.%s, Reason: %q},", e.Path, e.Law, e.Reason)
 }
 
 // reasonText returns the text of a reason, or "" if the reason is nil.

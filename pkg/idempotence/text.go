@@ -18,9 +18,7 @@ import (
 // WriteText writes the report for a person, with terminal colours if colour is set.
 func (r *Report) WriteText(w io.Writer, colour bool) error {
 	p := printer{colour: colour, report: r}
-	for _, v := range r.Findings {
-		p.finding(v)
-	}
+	p.findings(r)
 	p.whereToBegin(r)
 	p.replays(r)
 	p.laws(r)
@@ -99,10 +97,45 @@ func (p *printer) finding(v *Violation) {
 	}
 	p.calls(v)
 	p.difference(v.Difference)
+	p.proposed(v)
 	if line := p.report.ReplayLine(v); line != "" {
 		p.printf("\n  Again:  %s\n", textutil.Visible(line))
 	}
-	p.printf("\n")
+}
+
+// findings writes the findings by cause: the one to mend first, and then the other laws that fail for the same cause.
+func (p *printer) findings(r *Report) {
+	seen := map[int]bool{}
+	for _, v := range r.Findings {
+		all := []*Violation{v}
+		if v.Group > 0 {
+			if seen[v.Group] {
+				continue
+			}
+			seen[v.Group], all = true, r.inGroup(v.Group)
+		}
+		p.finding(all[0])
+		for i, other := range all[1:] {
+			if i == 0 {
+				p.printf("\n  The same operations also break:\n")
+			}
+			p.hanging("  - ", other.Law.Title()+": "+textutil.Clip(other.Summary, longestValue))
+			if line := r.ReplayLine(other); line != "" {
+				p.printf("    Again:  %s\n", textutil.Visible(line))
+			}
+		}
+		p.printf("\n")
+	}
+}
+
+// proposed writes the lines that declare a finding as intended.
+func (p *printer) proposed(v *Violation) {
+	for i, e := range v.Proposed {
+		if i == 0 {
+			p.printf("\n  if this is intended, declare\n")
+		}
+		p.printf("    %s\n", textutil.Visible(p.report.declaration(e)))
+	}
 }
 
 // object writes the object of the case, after the objects that the webhook handled before it.

@@ -20,7 +20,11 @@ func (p *printer) difference(d *Difference) {
 	p.printf("\n  difference\n")
 	p.printf("    %s\n", p.paint(red, "--- "+d.From))
 	p.printf("    %s\n", p.paint(green, "+++ "+d.To))
-	for _, c := range d.Changes {
+	for i, c := range d.Changes {
+		if i == mostChanges {
+			p.printf("    and %s more\n", textutil.Count(len(d.Changes)-i, "change"))
+			break
+		}
 		if c.Kind == string(tree.Moved) {
 			p.order(c)
 			continue
@@ -29,6 +33,9 @@ func (p *printer) difference(d *Difference) {
 		p.side(green, "+", c.Path, c.New)
 	}
 }
+
+// mostChanges is the number of changes that are written. mostLines is the number of lines that one value takes.
+const mostChanges, mostLines = 12, 16
 
 // order writes a change of the order of a list: the keys of its elements in the two objects.
 func (p *printer) order(c Change) {
@@ -65,13 +72,16 @@ func (p *printer) side(colour, sign, path string, raw []byte) {
 		p.printf("    %s\n", p.paint(colour, sign+" "+path+": "+line))
 		return
 	}
+	p.printf("    %s\n", p.paint(colour, sign+" "+path+":"))
+	lines := 0
 	tree.Leaves(value, func(at tree.Path, leaf any) {
-		inner := at.String()
-		if inner != "" && inner[0] != '[' {
-			inner = "." + inner
+		if lines++; lines <= mostLines {
+			p.printf("    %s\n", p.paint(colour, sign+"   "+at.String()+": "+textutil.Clip(string(tree.Encode(leaf)), longestValue)))
 		}
-		p.printf("    %s\n", p.paint(colour, sign+" "+path+inner+": "+textutil.Clip(string(tree.Encode(leaf)), longestValue)))
 	})
+	if lines > mostLines {
+		p.printf("    %s\n", p.paint(colour, sign+"   and "+textutil.Count(lines-mostLines, "value")+" more"))
+	}
 }
 
 // marks has the words and colours for the verdicts in the table of laws.

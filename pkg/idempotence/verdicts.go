@@ -12,6 +12,7 @@ import (
 	"github.com/admitkit/admitkit/internal/textutil"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/explore"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/laws"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 )
 
 // enough is the number of changed objects, and of decided cases of a law, that a verdict requires.
@@ -30,6 +31,10 @@ func (r *Report) add(of *run) {
 	}
 	if of.EndedAt > 0 {
 		r.Notes = append(r.Notes, Reason{Code: ReasonNothingNew, Kind: name, Count: of.EndedAt, Of: of.opts.objects})
+	r.once = r.once || name == "v1 Pod" && of.Tally.Changed > 0 && of.Handles(admissionv1.Create) &&
+		slices.ContainsFunc(of.Webhooks, (*session.Webhook).NeverReinvoked)
+	if len(of.Filled) > 0 {
+		r.Notes = append(r.Notes, Reason{Code: ReasonFilled, Names: slices.Sorted(maps.Keys(of.Filled))})
 	}
 	decide := of.verdicts()
 	for i := range of.Exceptions {
@@ -59,6 +64,8 @@ func (r *Report) doubt(of *run, l LawResult) {
 	case of.opts.only != "" || of.Impure || of.Over(): // the report already has a reason
 	case allowed:
 		r.Notes = addReason(r.Notes, Reason{Code: ReasonLawMayBeUnsure, Kind: l.Kind, Because: because, Detail: allowance})
+	case l.Reason.Code == ReasonNoValidObject:
+		r.doubts = addReason(r.doubts, Reason{Code: ReasonValidSampleNeeded, Kind: l.Kind, Because: because})
 	case of.Tally.Changed < of.verdicts().needed():
 		r.doubts = addReason(r.doubts, Reason{Code: ReasonSamplesNeeded, Kind: l.Kind, Because: because})
 	default:

@@ -33,7 +33,7 @@ func listMistakes() []Case {
 		onPods("B08 adds a requirement to each node selector term again", requirementInTerms).breaks("L1"),
 		podCase("B09 uses indexes from before its own insertion", ofHandler(byHand(usesOldIndexes))).breaks("L1", "L10"),
 		podCase("B10 creates the annotations for each key", ofHandler(byHand(mapForEachKey))).breaks("L1", "L10"),
-		podCase("B11 always sends its label", ofHandler(byHand(alwaysSends))).breaks("L1", "L10"),
+		podCase("B11 always sends its label", ofHandler(byHand(alwaysSends))).breaks("L1", "L10").advice(),
 		podCase("B12 removes an annotation that may be missing", ofHandler(byHand(removesMissing))).breaks("L10", "L2").
 			samples(simplePod(map[string]string{legacyKey: "on", "team": "shop"})).
 			except("/metadata/annotations/"+pointerToken(legacyKey), "", "the old switch is gone"),

@@ -18,6 +18,7 @@ var flagHints = idempotence.Hints{
 	idempotence.ReasonCertificateName:      "set --server-name",
 	idempotence.ReasonCertificateUntrusted: "set --ca-file",
 	idempotence.ReasonSamplesNeeded:        "add objects that it changes with -f",
+	idempotence.ReasonValidSampleNeeded:    "add a valid object with -f, or correct the fields that the message names. A field that the webhook itself fills may be absent",
 	idempotence.ReasonBudgetSpent:          "raise --budget, or lower --objects",
 	idempotence.ReasonEffectsUnwatched:     "set --observe to watch it",
 	idempotence.ReasonLawExcluded:          "the command line excludes it",
@@ -36,6 +37,9 @@ func (r *runner) wording() idempotence.Wording {
 				return r.RunAgain
 			}
 			return fmt.Sprintf("%s --seed %d --objects %d", r.Line, report.Seed, report.MaxObjects)
+		},
+		Declare: func(e idempotence.Exception) string {
+			return fmt.Sprintf("- {path: %q, law: %s, reason: %s}", e.Path, e.Law, e.Reason)
 		},
 		ReplayCase: func(file string) string {
 			if r.RunAgain != "" {

@@ -31,7 +31,7 @@ func (r *Run) All() {
 		}
 		r.object = i + 1
 		doc := r.inputs.object(random, i)
-		x, ok := r.Valid(doc)
+		x, ok := r.valid(doc)
 		if !ok {
 			r.Tally.Refusal = cmp.Or(r.Tally.Refusal, r.RefusalOf(doc))
 			continue

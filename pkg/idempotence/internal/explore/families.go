@@ -40,10 +40,12 @@ const (
 	CopiedElements      Family = "copied elements"
 	EqualTexts          Family = "texts in other forms"
 	ExtendedTexts       Family = "texts with further items"
+	FilledFields        Family = "fields that the webhook fills"
 )
 
 // Families lists all families.
 var Families = []Family{
 	Samples, Generated, FurnishedObject, SingleSettings, VariedSamples, PartialResults, SimilarParts, EditsOfResults, Additions, FrontAdditions, LegalDuplicates, DuplicatesOfRemoved, UnknownFields, OtherEncodings, ReviewVersions, ObjectsBefore, FreshInstances, LaterCalls, NoNamespace, OlderObjects, Deletions, ManifestsAgain, Updates, DeletionRequests, CommonRivals, DeclaredRivals, Triggers,
 	SparseObjects, SimilarNames, CopiedElements, EqualTexts, ExtendedTexts,
+	Samples, Generated, FurnishedObject, SingleSettings, VariedSamples, PartialResults, SimilarParts, EditsOfResults, Additions, FrontAdditions, LegalDuplicates, DuplicatesOfRemoved, UnknownFields, OtherEncodings, ReviewVersions, ObjectsBefore, FreshInstances, LaterCalls, NoNamespace, OlderObjects, Deletions, ManifestsAgain, Updates, DeletionRequests, CommonRivals, DeclaredRivals, FilledFields,
 }

@@ -25,6 +25,8 @@ type Inputs struct {
 	valid    func(doc any) bool
 	triggers []*Trigger // of the samples, or nil for a sample that the webhook does not change
 	found    *Trigger   // of generated objects, or nil
+	defined   bool        // a CustomResourceDefinition defines the kind
+	parts     []tree.Path // see hollow
 }
 
 // NewInputs returns the generator for a kind. It ignores samples of other kinds.

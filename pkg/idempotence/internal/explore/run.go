@@ -46,6 +46,10 @@ type Run struct {
 	messages messages
 	hung     bool // the webhook did not respond while its trigger was looked for
 	object   int  // number of the current object, counted from 1; 0 for a stored case
+
+	inputs *Inputs
+	object int // number of the current object, counted from 1; 0 for a stored case
+	filled int // number of invalid objects that were sent to learn what the webhook fills
 }
 
 // New returns a run that sends its requests through s. It sets options.Inputs, and disables the checks of the families
@@ -68,18 +72,25 @@ func (r *Run) Object() int { return r.object }
 // uses reports whether a family is enabled.
 func (r *Run) uses(f Family) bool { return !r.Unused[f] }
 
-// maxFindings is the number of findings of a law after which further cases of the law are skipped. Each finding has a
-// different failure mode.
-const maxFindings = 3
+// maxFindings is the number of violations of a law after which further cases of the law are skipped. Each violation has
+// a cause of its own.
+const maxFindings = 4
+
+// maxAdvice is the number of findings of a law that are shown as advice.
+const maxAdvice = 3
 
 // try checks a case. If a law fails in a way that is not known yet, try shrinks the case and passes the finding to
 // Found.
 func (r *Run) try(c *laws.Case) {
-	if r.Over() || slices.Contains(r.Without, c.Law) || len(r.Tally.Modes[c.Law]) >= maxFindings {
+	if r.Over() || slices.Contains(r.Without, c.Law) || r.Tally.violations(c.Law) >= maxFindings {
 		return
 	}
-	f := r.Try(c)
-	if f == nil || r.Tally.knows(f, r.PlaceOf(f)) {
+	f := r.Judge(r.Try(c))
+	if f == nil {
+		return
+	}
+	places := r.PlacesOf(f)
+	if r.Tally.knows(f, places...) {
 		return
 	}
 	late := slices.ContainsFunc(f.Outcomes, (*session.Outcome).Late)
@@ -88,31 +99,71 @@ func (r *Run) try(c *laws.Case) {
 			return nil
 		}
 		if r.inputs.loses(f.Case.Object, c.Object) {
+		if r.Over() || r.isDegenerate(c.Object) && !r.isDegenerate(f.Case.Object) {
 			return nil
 		}
 		smaller, _ := r.Check(c) // Check, unlike Try, does not count the case
-		return smaller
+		return r.Judge(smaller)
 	})
-	place := r.PlaceOf(f)
-	if r.Tally.knows(f, place) { // the smaller case fails in another way
+	if smaller := r.PlacesOf(f); r.Tally.knows(f, smaller...) { // the smaller case fails in another way
+		return
+	} else {
+		places = append(places, smaller...)
+	}
+	if f.Advice && len(r.Tally.causes[c.Law]) >= maxFindings+maxAdvice {
 		return
 	}
-	r.Tally.Add(f, place)
-	r.Impure = r.Impure || c.Law == laws.L3 && !f.Advice
+	r.Tally.Add(f, places...)
+	if c.Law == laws.L3 && !f.Advice && !r.SetAside(f) {
+		r.Impure = true
+	}
+	r.NoOpKnown = r.NoOpKnown || f.Mode == laws.NoOpPatch
 	r.Found(f)
 }
 
-// PlaceOf returns the field that a finding is about, such as "spec.containers", or "" if the field is not known.
-func (r *Run) PlaceOf(f *laws.Finding) string {
-	var path tree.Path
-	if changes, ok := r.Differences(f); ok && len(changes) > 0 {
-		path = changes[0].Path
-	} else if pointers := objects.ProblemPaths(f.Summary); len(pointers) > 0 {
-		for name := range strings.SplitSeq(strings.Trim(pointers[0], "/"), "/") {
-			path = path.Member(name)
+// PlacesOf returns the fields that a finding is about, such as "spec.containers.env", without the keys of elements. It
+// returns none if they are not known.
+func (r *Run) PlacesOf(f *laws.Finding) (places []string) {
+	add := func(p tree.Path) {
+		if place := placeOf(p); place != "" && !slices.Contains(places, place) {
+			places = append(places, place)
 		}
 	}
-	return path[:min(len(path), 2)].String()
+	changes, _ := r.Differences(f)
+	for _, c := range changes {
+		add(c.Path)
+	}
+	if len(changes) > 0 {
+		return places
+	}
+	for _, pointer := range objects.ProblemPaths(f.Summary) {
+		var path tree.Path
+		for name := range strings.SplitSeq(strings.Trim(pointer, "/"), "/") {
+			path = append(path, tree.Step{Name: name, Element: strings.Trim(name, "0123456789") == ""})
+		}
+		add(path)
+	}
+	return places
+}
+
+// placeOf returns the field that a path leads to: the names of its members within a Pod template or the object. It
+// leaves out names far inside.
+func placeOf(p tree.Path) string {
+	var names []string
+	for _, step := range p {
+		switch {
+		case step.Element:
+		case step.Name == "template" && len(names) > 0:
+			names = nil
+		default:
+			names = append(names, step.Name)
+		}
+	}
+	most := 3
+	if len(names) > 0 && names[0] == "metadata" {
+		most = 2
+	}
+	return strings.Join(names[:min(len(names), most)], ".")
 }
 
 // Try checks a case, counts it in the tally, and returns the finding or nil.

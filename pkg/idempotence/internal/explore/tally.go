@@ -4,6 +4,7 @@ package explore
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/laws"
 )
@@ -22,35 +23,67 @@ type Tally struct {
 	Broken  map[laws.Law]bool        // laws with a violation
 	Advised map[laws.Law]bool        // laws with advice
 	Modes   map[laws.Law][]laws.Mode // failure modes of the violations
-	places  map[laws.Law][]string    // see Run.PlaceOf
+	causes  map[laws.Law][]cause     // of the findings
 	Tried   map[laws.Law]int         // cases tried
 	Decided map[laws.Law]int         // cases that decided whether the law passes
 }
 
 func newTally() Tally {
-	return Tally{Broken: map[laws.Law]bool{}, Advised: map[laws.Law]bool{}, Modes: map[laws.Law][]laws.Mode{}, places: map[laws.Law][]string{}, Tried: map[laws.Law]int{}, Decided: map[laws.Law]int{}}
+	return Tally{Broken: map[laws.Law]bool{}, Advised: map[laws.Law]bool{}, Modes: map[laws.Law][]laws.Mode{}, causes: map[laws.Law][]cause{}, Tried: map[laws.Law]int{}, Decided: map[laws.Law]int{}}
 }
 
-// Add records a finding. place is the result of Run.PlaceOf, which may be empty.
-func (t *Tally) Add(f *laws.Finding, place string) {
+// A cause is what is known about the cause of a finding: how the law fails and where.
+type cause struct {
+	mode   laws.Mode
+	advice bool
+	places []string // see Run.PlacesOf
+}
+
+// like reports whether two findings of one law most likely have the same cause: they are about the same field, or one
+// of them has no field and the mode is equal.
+func (c cause) like(other cause) bool {
+	if len(c.places) == 0 || len(other.places) == 0 {
+		return c.mode == other.mode
+	}
+	return slices.ContainsFunc(c.places, func(p string) bool {
+		return slices.ContainsFunc(other.places, func(q string) bool {
+			return p == q || strings.HasPrefix(p, q+".") || strings.HasPrefix(q, p+".")
+		})
+	})
+}
+
+// Add records a finding. places are the results of Run.PlacesOf, before and after the case was made smaller.
+func (t *Tally) Add(f *laws.Finding, places ...string) {
 	law := f.Case.Law
+	t.causes[law] = append(t.causes[law], cause{f.Mode, f.Advice, places})
 	if f.Advice {
 		t.Advised[law] = true
 		return
 	}
 	t.Broken[law] = true
 	t.Modes[law] = append(t.Modes[law], f.Mode)
-	if place != "" {
-		t.places[law] = append(t.places[law], place)
-	}
 }
 
-// knows reports whether a finding most likely has the same cause as an earlier one: a violation of the same law, with
-// the same failure mode or at the same place. Advice is known after any finding of the law.
-func (t *Tally) knows(f *laws.Finding, place string) bool {
-	law := f.Case.Law
-	if f.Advice {
-		return t.Advised[law] || t.Broken[law]
+// knows reports whether a finding most likely has the same cause as an earlier finding of the same law. Advice is known
+// after a violation with the same cause, or after other advice of the same mode. A patch without effect is known after
+// such a finding of any law.
+func (t *Tally) knows(f *laws.Finding, places ...string) bool {
+	if f.Mode == laws.NoOpPatch && (t.knowsMode(laws.L1, f.Mode) || t.knowsMode(laws.L10, f.Mode) || t.knowsMode(laws.L5, f.Mode)) {
+		return true
 	}
-	return slices.Contains(t.Modes[law], f.Mode) || slices.Contains(t.places[law], place)
+	this := cause{f.Mode, f.Advice, places}
+	return slices.ContainsFunc(t.causes[f.Case.Law], func(known cause) bool {
+		if f.Advice && known.mode == f.Mode {
+			return true
+		}
+		return (f.Advice || !known.advice) && known.mode != laws.NoOpPatch && this.like(known)
+	})
 }
+
+// knowsMode reports whether a law has a finding with the mode.
+func (t *Tally) knowsMode(law laws.Law, mode laws.Mode) bool {
+	return slices.ContainsFunc(t.causes[law], func(c cause) bool { return c.mode == mode })
+}
+
+// violations returns the number of violations of a law.
+func (t *Tally) violations(law laws.Law) int { return len(t.Modes[law]) }

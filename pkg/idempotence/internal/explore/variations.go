@@ -33,7 +33,7 @@ func (r *Run) tryVariations(doc any, result *objects.Object) {
 		if !ok {
 			continue
 		}
-		x, ok := r.Valid(other)
+		x, ok := r.valid(other)
 		if !ok {
 			continue
 		}

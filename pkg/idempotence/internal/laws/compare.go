@@ -25,7 +25,7 @@ func (t *Trial) unchanged(c *Case, before, again *session.Outcome) *Finding {
 	if len(changes) > 0 {
 		return t.Finding(c, changeMode(changes), "the next call changes the result again: "+summary(changes), before, again)
 	}
-	if again.Patched && len(t.Webhooks) == 1 && tree.Equal(before.After.Doc, again.After.Doc) {
+	if again.Patched && len(t.Webhooks) == 1 && sameDoc(before.After.Doc, again.After.Doc) {
 		return t.noOp(c, "the next call", again, before, again)
 	}
 	return nil
@@ -33,10 +33,13 @@ func (t *Trial) unchanged(c *Case, before, again *session.Outcome) *Finding {
 
 // noOp returns a finding about a call whose patch changes nothing, unless exceptions cover each path in the patch.
 func (t *Trial) noOp(c *Case, call string, out *session.Outcome, shown ...*session.Outcome) *Finding {
-	if t.needing(func() bool { return t.namesExcepted(c.Law, out) }) {
+	if t.NoOpKnown || t.needing(func() bool { return t.namesExcepted(c.Law, out) }) {
 		return nil
 	}
-	return t.Finding(c, NoOpPatch, call+" changes nothing, but sends a patch: the API server counts that as a change and may call other webhooks again", shown...)
+	v := t.Finding(c, NoOpPatch, call+" changes nothing, but sends a patch. The API server compares the objects and stores nothing new. "+
+		"At most, it calls other webhooks once more", shown...)
+	v.Advice = true
+	return v
 }
 
 // namesExcepted reports whether exceptions cover the path of each operation in the last patch of out.

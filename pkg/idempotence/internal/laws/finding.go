@@ -18,6 +18,7 @@ type Finding struct {
 	Case     Case
 	Mode     Mode
 	Advice   bool               // the behaviour may be intended
+	OnCopies bool               // advice only because the API server calls the webhook once for an object
 	Summary  string             // what happened, in words
 	Outcomes []*session.Outcome // the requests that show the failure
 }
@@ -54,9 +55,9 @@ func (f *Finding) compared() (from, to *objects.Object) {
 	o := f.Outcomes
 	n := len(o)
 	switch f.Mode {
-	case Grows, Changes, NeverSettles:
+	case Grows, Changes, NeverSettles, NotTheSame:
 		return o[n-2].After, o[n-1].After
-	case Varies, Differs, Incomplete, NotTheSame, ReadsNamespace:
+	case Varies, Differs, Incomplete, ReadsNamespace:
 		return o[0].After, o[1].After
 	case TreatedUnlike:
 		return o[1].After, o[n-1].After

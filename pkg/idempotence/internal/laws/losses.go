@@ -35,7 +35,7 @@ func (t *Trial) lost(c *Case, before *objects.Object, out *session.Outcome, when
 		v.Advice = true
 		return v
 	}
-	if others := slices.DeleteFunc(slices.Clone(foreign), func(c tree.Change) bool { return t.isOwn(before, c.Path) }); len(others) > 0 {
+	if others := slices.DeleteFunc(slices.Clone(foreign), func(c tree.Change) bool { return t.isOwn(before, c.Path) }); len(others) > 0 && !t.enforces(before, out, others) {
 		return t.Finding(c, Removes, when+"the webhook removes values that it did not set: "+summary(others), out)
 	}
 	v := t.Finding(c, Overwrites, when+"the webhook overwrites values that others may set: "+summary(foreign), out)
@@ -105,7 +105,8 @@ func replaced(changes []tree.Change, c tree.Change, instead map[int]bool) bool {
 		if other.Kind == tree.Added && other.New == any("ALL") && other.Path.HasPrefix(list) {
 			return true // the capability ALL includes every other one
 		}
-		if other.Kind == tree.Added && !instead[i] && len(other.Path) == len(c.Path) && other.Path.HasPrefix(list) && similar(c.Old, other.New) {
+		if other.Kind == tree.Added && !instead[i] && len(other.Path) == len(c.Path) && other.Path.HasPrefix(list) &&
+			(similar(c.Old, other.New) || extends(c.Old, other.New)) {
 			instead[i] = true
 			return true
 		}

@@ -26,7 +26,7 @@ func (l updates) takesAgain(c *Case) *Finding {
 	}
 	defer l.startUpdates(nil)()
 	s := l.Fresh()
-	stored, ok := l.settled(s, created)
+	stored, ok := l.settled(s, created.After)
 	if !ok || l.appliesDifferently(manifest) {
 		return nil
 	}
@@ -41,13 +41,13 @@ func (l updates) takesAgain(c *Case) *Finding {
 	refused := len(l.Kind.UpdateProblems(applied, stored.After)) > 0
 	switch {
 	case out.Fault == "" && !out.Allowed && !refused:
-		return l.Finding(c, Denied, "the manifest is denied when it is applied again: "+out.Message, stored, out)
+		return l.Finding(c, Denied, "the manifest is denied when it is applied again: "+out.Message, created, stored, out)
 	case !out.OK() || refused && len(l.Kind.UpdateProblems(out.After, stored.After)) > 0:
 		return nil // the manifest cannot be applied
 	}
 	changes := slices.DeleteFunc(l.differences(c.Law, stored.After, out.After), func(d tree.Change) bool { return sameQuantity(d.Old, d.New) })
 	if len(changes) > 0 {
-		return l.Finding(c, NotTheSame, "applying the manifest again changes the object: "+summary(changes), stored, out)
+		return l.Finding(c, NotTheSame, "applying the manifest again changes the object: "+summary(changes), created, stored, out)
 	}
 	return nil
 }
@@ -85,20 +85,20 @@ func (l updates) appliesDifferently(manifest any) bool {
 	return !ok || !tree.Equal(plain.Doc, again.Doc)
 }
 
-// createdFrom returns the stored object after the first apply of a manifest.
-func (l updates) createdFrom(manifest any) (*objects.Object, bool) {
+// createdFrom returns the result of the first apply of a manifest. It has no calls if the webhook does not handle CREATE.
+func (l updates) createdFrom(manifest any) (*session.Outcome, bool) {
 	create := l.Operation
 	l.Operation = admissionv1.Create
 	defer func() { l.Operation = create }()
 	x, ok := l.Valid(manifest)
 	if !ok || !l.Handles(admissionv1.Create) {
-		return x, ok
+		return session.Admitted(x), ok
 	}
 	out := l.F(l.Fresh(), session.Query{Object: x})
 	if !out.OK() || len(l.Kind.Problems(out.After)) > 0 {
 		return nil, false
 	}
-	return out.After, true
+	return out, true
 }
 
 // settled sends an update that changes nothing, and returns its result. A webhook that acts on updates only makes its

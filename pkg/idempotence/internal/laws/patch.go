@@ -4,7 +4,6 @@ package laws
 
 import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
-	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
 // patch checks L10: the patch applies, and touches only what has to change.
@@ -29,7 +28,7 @@ func (l patch) check(c *Case) *Finding {
 	if v := l.lost(c, x, out, ""); v != nil {
 		return v
 	}
-	if out.Patched && len(out.Calls) == 1 && tree.Equal(x.Doc, out.After.Doc) {
+	if out.Patched && len(out.Calls) == 1 && sameDoc(x.Doc, out.After.Doc) {
 		return l.noOp(c, "the webhook", out, out)
 	}
 	return nil

@@ -23,9 +23,20 @@ func (t *Trial) updateProblems(law Law, result, old *objects.Object) []string {
 	return t.unexpected(law, result, t.Kind.UpdateProblems(result, old))
 }
 
+// unfilled returns the problems without those that users cause by leaving out what the webhook fills in other objects.
+func (t *Trial) unfilled(problems []string) []string {
+	if t.Session == nil {
+		return problems
+	}
+	return t.Unfilled(problems)
+}
+
 // unexpected returns the problems without those that exceptions cover.
 func (t *Trial) unexpected(law Law, result *objects.Object, problems []string) []string {
-	return slices.DeleteFunc(slices.Clone(problems), func(problem string) bool {
+	return slices.DeleteFunc(slices.Clone(t.unfilled(problems)), func(problem string) bool {
+		if strings.Contains(problem, ".hostPort: Duplicate value") {
+			return true // two containers want one port of the node: nothing that the webhook does helps both
+		}
 		paths := objects.ProblemPaths(problem)
 		return len(paths) > 0 && t.needing(func() bool {
 			return !slices.ContainsFunc(paths, func(p string) bool { return !t.excepted(law, pathOf(result.Doc, p)) })

@@ -44,6 +44,8 @@ type Trial struct {
 	Options
 	Impure bool // equal requests had different results
 	Checks int  // number of checks made
+	// NoOpKnown ends the search for patches without effect, because one was found.
+	NoOpKnown bool
 	// Unshared makes each law use fresh instances.
 	Unshared bool
 

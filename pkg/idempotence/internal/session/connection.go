@@ -10,6 +10,9 @@ import (
 	"net"
 	"strings"
 	"syscall"
+	"time"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
 // A FailureCode is a reason why the webhook cannot be called.
@@ -51,6 +54,22 @@ type Connection struct {
 func (c *Connection) lostOn(object []byte) {
 	if c != nil && c.Lost != nil && c.LostOn == nil {
 		c.LostOn = object
+	Slowest  SlowCall // the slowest call that was answered, if it was slow
+}
+
+// A SlowCall is a call that took long: a good part of the webhook's timeout.
+type SlowCall struct {
+	Took   time.Duration
+	Object string
+}
+
+// slow is the time that a slow call takes at least.
+const slow = time.Second
+
+// timed records how long a call took, if it is the slowest of the slow calls.
+func (c *Connection) timed(took time.Duration, k *objects.Kind, o *objects.Object) {
+	if c != nil && o != nil && took >= slow && took > c.Slowest.Took {
+		c.Slowest = SlowCall{took, k.Name() + " " + objects.NameOf(o)}
 	}
 }
 

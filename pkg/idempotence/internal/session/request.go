@@ -123,8 +123,13 @@ func (s *Session) Ask(w *Webhook, instance Caller, q Query) *Answer {
 	a.Exchange = Exchange{Webhook: w.Name, Operation: q.Operation, DryRun: q.DryRun, ReviewVersion: q.Version, Object: q.sent()}
 	ctx, cancel := context.WithTimeout(s.Ctx, s.patience.of(w))
 	begin := time.Now()
+	ctx, cancel := context.WithTimeout(s.Ctx, w.Timeout())
+	start := time.Now()
 	status, response, err := instance.Call(ctx, q.review(s.Kind, uid))
 	cancel()
+	if err == nil {
+		s.Connection.timed(time.Since(start), s.Kind, q.Object)
+	}
 	a.Exchange.Status, a.Exchange.Response = status, reported(response, uid)
 	switch {
 	case err != nil:

@@ -5,6 +5,7 @@ package session
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -28,12 +29,16 @@ type Session struct {
 
 	calls    *int // shared with the sessions of rivals
 	patience *patience
+	// Filled has the problems of new objects that the webhook mends, as fieldOf returns them.
+	Filled map[string]bool
+	calls  *int // shared with the sessions of rivals
 }
 
 // New returns a session that creates objects, or updates them if no webhook handles CREATE.
 func New(ctx context.Context, k *objects.Kind, webhooks []*Webhook, namespaces *Namespaces, connection *Connection) *Session {
 	s := &Session{Ctx: ctx, Kind: k, Operation: admissionv1.Update, Webhooks: webhooks, Namespaces: namespaces, Connection: connection, Behaviour: newBehaviour(), calls: new(int),
 		patience: &patience{late: map[objects.Digest]*Answer{}}}
+	s := &Session{Ctx: ctx, Kind: k, Operation: admissionv1.Update, Webhooks: webhooks, Namespaces: namespaces, Connection: connection, calls: new(int), Filled: map[string]bool{}}
 	if s.Handles(admissionv1.Create) {
 		s.Operation = admissionv1.Create
 	}
@@ -70,10 +75,48 @@ func (s *Session) TakesDryRuns() bool {
 // false if the API server would reject the object.
 func (s *Session) Valid(doc any) (*objects.Object, bool) {
 	o, err := s.object(doc)
-	if err != nil || len(s.Kind.Problems(o)) > 0 {
+	if err != nil || len(s.Unfilled(s.Kind.Problems(o))) > 0 {
 		return nil, false
 	}
 	return o, true
+}
+
+// Unfilled returns the problems without those that the webhook mends in other objects. The API server validates a new
+// object after the webhooks, so a user may leave out what a webhook fills.
+func (s *Session) Unfilled(problems []string) []string {
+	if len(s.Filled) == 0 || s.Operation != admissionv1.Create || s.Kind.Old != nil {
+		return problems
+	}
+	return slices.DeleteFunc(slices.Clone(problems), func(p string) bool { return s.Filled[fieldOf(p)] })
+}
+
+// ValidOnceFilled is Valid for a document that the API server rejects as it is. It calls the webhook, and reports true if
+// the result is valid. Then it records the problems as ones that the webhook mends.
+func (s *Session) ValidOnceFilled(instances Instances, doc any) (*objects.Object, bool) {
+	if s.Operation != admissionv1.Create {
+		return nil, false
+	}
+	o, err := s.object(doc)
+	if err != nil {
+		return nil, false
+	}
+	out := s.Request(instances, Query{Object: o})
+	if !out.OK() || len(out.Calls) == 0 || len(s.Kind.Problems(out.After)) > 0 {
+		return nil, false
+	}
+	for _, p := range s.Kind.Problems(o) {
+		s.Filled[fieldOf(p)] = true
+	}
+	return o, true
+}
+
+var indexes = regexp.MustCompile(`\[[^\]]*\]`)
+
+// fieldOf returns the field and the kind of a problem, without indexes and values: "spec.size: Required value".
+func fieldOf(problem string) string {
+	field, rest, _ := strings.Cut(problem, ": ")
+	kind, _, _ := strings.Cut(rest, ":")
+	return indexes.ReplaceAllString(field, "") + ": " + kind
 }
 
 // RefusalOf returns why the API server would reject a document.

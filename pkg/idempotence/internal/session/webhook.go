@@ -156,3 +156,6 @@ func (w *Webhook) DryRuns() bool {
 func (w *Webhook) reinvoked() bool {
 	return w.ReinvocationPolicy != nil && *w.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy
 }
+
+// NeverReinvoked reports whether the API server calls the webhook once for a request, whatever other webhooks do.
+func (w *Webhook) NeverReinvoked() bool { return !w.reinvoked() }

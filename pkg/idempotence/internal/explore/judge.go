@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/laws"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// Judge weighs a finding, which may be nil. It turns a violation that hardly matters in a cluster into advice, and
+// returns nil for a finding that says nothing about the webhook.
+func (r *Run) Judge(f *laws.Finding) *laws.Finding {
+	if f == nil {
+		return nil
+	}
+	if r.isDegenerate(f.Case.Object) {
+		if f.Mode == laws.Invalid {
+			return nil // the object is useless, and the API server says so
+		}
+		f.Advice = true
+	}
+	if (f.Case.Law == laws.L4b || f.Case.Law == laws.L11) && !f.Advice && f.Mode != laws.ServerError && r.actsOnce() {
+		f.Advice, f.OnCopies = true, true
+	}
+	return f
+}
+
+// actsOnce reports whether the API server calls the webhooks once for an object: they handle CREATE only, and are not
+// called again.
+func (r *Run) actsOnce() bool {
+	if r.Operation != admissionv1.Create || r.Handles(admissionv1.Update) {
+		return false
+	}
+	for _, w := range r.Webhooks {
+		if !w.NeverReinvoked() {
+			return false
+		}
+	}
+	return len(r.Webhooks) > 0
+}
+
+// isDegenerate reports whether an object of a custom resource is one that nobody creates: its spec or a template in it
+// is absent or empty although other objects have it. Such an object is valid only because the schema requires little.
+func (r *Run) isDegenerate(doc any) bool {
+	return r.Kind.GoType == nil && lacks(doc, r.inputs.hollow())
+}
+
+// lacks reports whether a document has no value, or an empty one, at any of the paths.
+func lacks(doc any, paths []tree.Path) bool {
+	for _, p := range paths {
+		value, ok := tree.Get(doc, p)
+		if parent, had := tree.Get(doc, p[:len(p)-1]); len(p) > 1 && !had && parent == nil {
+			continue // the parent is in the list, too, or is optional
+		}
+		if fields, isMap := value.(map[string]any); !ok || isMap && len(fields) == 0 || value == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// hollow returns the paths of the spec and of the templates that all samples have.
+func (in *Inputs) hollow() []tree.Path {
+	if in.parts != nil {
+		return in.parts
+	}
+	if len(in.samples) == 0 {
+		return nil
+	}
+	in.parts = []tree.Path{}
+	var walk func(p tree.Path, value any)
+	walk = func(p tree.Path, value any) {
+		fields, _ := value.(map[string]any)
+		for name, inner := range fields {
+			members, isMap := inner.(map[string]any)
+			if !isMap || len(members) == 0 {
+				continue
+			}
+			at := p.Member(name)
+			if len(at) == 1 && name == "spec" || strings.HasSuffix(strings.ToLower(name), "template") && in.allHave(at) {
+				in.parts = append(in.parts, at)
+			}
+			walk(at, inner)
+		}
+	}
+	walk(nil, in.samples[0])
+	return in.parts
+}
+
+// allHave reports whether all samples have a value at a path.
+func (in *Inputs) allHave(p tree.Path) bool {
+	for _, s := range in.samples {
+		if !tree.Has(s, p) {
+			return false
+		}
+	}
+	return true
+}
+
+// mostFilled is the number of invalid objects that are sent to learn which fields the webhook fills.
+const mostFilled = 40
+
+// valid is Valid, also for an object that is valid only after the webhook has filled its fields.
+func (r *Run) valid(doc any) (*objects.Object, bool) {
+	x, ok := r.Valid(doc)
+	if ok || r.filled >= mostFilled || r.Over() || !r.uses(FilledFields) {
+		return x, ok
+	}
+	r.filled++
+	return r.ValidOnceFilled(r.Fresh(), doc)
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package laws
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// enforces reports whether the webhook removes values only from structs that it sets as a whole in every call, whatever
+// the user wrote: an identity, or a security context. That is its purpose.
+func (t *Trial) enforces(before *objects.Object, out *session.Outcome, gone []tree.Change) bool {
+	known := map[string]bool{}
+	return !slices.ContainsFunc(gone, func(c tree.Change) bool {
+		at, ok := t.ownStruct(c.Path)
+		if !ok {
+			return true
+		}
+		is, asked := known[at.String()]
+		if !asked {
+			is = t.setsAlways(before, out, at)
+			known[at.String()] = is
+		}
+		return !is
+	})
+}
+
+// ownStruct returns the path of the struct of a removed field, if a webhook may set such a struct as a whole.
+func (t *Trial) ownStruct(p tree.Path) (tree.Path, bool) {
+	if len(p) < 3 || p[len(p)-1].Element || p[len(p)-2].Element || edits.IsNote(p) {
+		return nil, false
+	}
+	at := p[:len(p)-1]
+	name := strings.ToLower(at.Last())
+	if t.Kind.GoType != nil {
+		return at, name == "securitycontext"
+	}
+	for _, end := range []string{"labels", "annotations", "selector", "data", "limits", "requests", "resources", "parameters", "options", "spec", "metadata"} {
+		if strings.HasSuffix(name, end) {
+			return nil, false
+		}
+	}
+	return at, !t.Inputs.IsMap(at)
+}
+
+// setsAlways reports whether a struct gets the same value without the user's fields, and also if it is complete already
+// but has the user's further fields.
+func (t *Trial) setsAlways(before *objects.Object, out *session.Outcome, at tree.Path) bool {
+	own, _ := tree.Get(out.After.Doc, at)
+	set, _ := own.(map[string]any)
+	value, _ := tree.Get(before.Doc, at)
+	user, _ := value.(map[string]any)
+	if len(set) == 0 || len(user) == 0 {
+		return false
+	}
+	both := maps.Clone(user)
+	maps.Copy(both, set)
+	without, removed := tree.Remove(before.Doc, at)
+	with, put := tree.Put(before.Doc, at, both)
+	if !removed || !put {
+		return false
+	}
+	for _, doc := range []any{without, with} {
+		x, ok := t.Valid(doc)
+		if !ok {
+			return false
+		}
+		again := t.F(t.Fresh(), session.Query{Object: x})
+		if !again.OK() {
+			return false
+		}
+		if now, has := tree.Get(again.After.Doc, at); !has || !tree.Equal(now, own) {
+			return false
+		}
+	}
+	return true
+}
+
+// extends reports whether an added element without keys has all that is in a removed one.
+func extends(old, now any) bool {
+	from, isObject := old.(map[string]any)
+	if !isObject || len(from) == 0 {
+		return false
+	}
+	found := true
+	tree.Leaves(from, func(p tree.Path, value any) {
+		other, ok := tree.Get(now, p)
+		found = found && (ok && tree.Equal(other, value) || isVoid(value))
+	})
+	return found
+}
