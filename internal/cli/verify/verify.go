@@ -242,7 +242,16 @@ func explained(err error) error {
 		return err
 	}
 	if failed := (*idempotence.Error)(nil); errors.As(err, &failed) {
-		return problem.New("%s", failed.Reason.Text(flagHints))
+		told := problem.New("%s", failed.Reason.Text(flagHints))
+		if failed.Reason.Code == idempotence.ReasonAPIServerFailed && lacksKind(failed.Reason.Detail) {
+			return told.Hint("give the definition of the custom resource: -f config/crd/bases")
+		}
+		return told
 	}
 	return problem.New("%w", err)
+}
+
+// lacksKind reports whether an API server's error says that it does not know the kind of an object.
+func lacksKind(message string) bool {
+	return strings.Contains(message, "could not find the requested resource") || strings.Contains(message, "no matches for kind")
 }

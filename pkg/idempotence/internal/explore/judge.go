@@ -108,7 +108,7 @@ const mostFilled = 40
 // valid is Valid, also for an object that is valid only after the webhook has filled its fields.
 func (r *Run) valid(doc any) (*objects.Object, bool) {
 	x, ok := r.Valid(doc)
-	if ok || r.filled >= mostFilled || r.Over() || !r.uses(FilledFields) {
+	if ok || r.filled >= mostFilled || r.Over() {
 		return x, ok
 	}
 	r.filled++

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+)
+
+// job is a sample of a custom resource with an embedded Pod template and an identity.
+func job() runtime.Object {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "shop.example.com/v1", "kind": "Job", "metadata": map[string]any{"name": "a", "namespace": "shop"},
+		"spec": map[string]any{
+			"size": int64(1),
+			"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "app", "image": "shop:1"}}}},
+		},
+	}}
+}
+
+// jobCRD returns the definition of the kind of job.
+func jobCRD() *apiextensionsv1.CustomResourceDefinition {
+	type schema = apiextensionsv1.JSONSchemaProps
+	text := schema{Type: "string"}
+	object := func(properties map[string]schema) schema { return schema{Type: "object", Properties: properties} }
+	free := schema{Type: "object", XPreserveUnknownFields: ptr.To(true)}
+	list := schema{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: ptr.To(free)}}
+	spec := object(map[string]schema{
+		"creator": object(map[string]schema{"name": text, "team": text}), "tls": object(map[string]schema{"mode": text, "cert": text}),
+		"template": free, "id": text, "size": {Type: "integer"}, "env": list,
+	})
+	spec.Required = []string{"size"}
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "jobs.shop.example.com"},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "shop.example.com", Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "jobs", Singular: "job", Kind: "Job", ListKind: "JobList"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1", Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: ptr.To(object(map[string]schema{"spec": spec, "status": free}))},
+			}},
+		},
+	}
+}
+
+// violations returns the laws and failure modes of the violations in a report.
+func violations(r *Report) string {
+	var all []string
+	for _, v := range r.Findings {
+		if v.Verdict != Advice {
+			all = append(all, fmt.Sprintf("%s %s", v.Law, v.FailureMode))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// TestFindingsAreWeighed tests webhooks for a custom resource that do what is harmless or intended, and webhooks that
+// look like them but are broken. Only the latter may have violations.
+func TestFindingsAreWeighed(t *testing.T) {
+	mark := func(doc document) { at(doc, "metadata", "annotations")["example.com/ok"] = "yes" }
+	var drawn atomic.Int64
+	for _, tt := range []struct {
+		name string
+		edit func(*admissionv1.AdmissionRequest, document)
+		want string // a violation that there must be, or "" for none
+	}{
+		{"sets the identity of the caller", func(r *admissionv1.AdmissionRequest, doc document) {
+			at(doc, "spec")["creator"] = document{"name": r.UserInfo.Username}
+		}, ""},
+		{"sets a whole struct if one field is absent", func(_ *admissionv1.AdmissionRequest, doc document) {
+			if at(doc, "spec", "tls")["mode"] == nil {
+				at(doc, "spec")["tls"] = document{"mode": "strict"}
+			}
+		}, "removes"},
+		{"writes empty values of Go types", func(_ *admissionv1.AdmissionRequest, doc document) {
+			mark(doc)
+			template := at(doc, "spec", "template")
+			at(template, "metadata")["creationTimestamp"] = nil
+			for _, c := range at(template, "spec")["containers"].([]any) {
+				at(c.(document), "resources")
+			}
+			at(doc, "status")
+		}, ""},
+		{"draws a name and keeps it", func(_ *admissionv1.AdmissionRequest, doc document) {
+			if at(doc, "spec")["id"] == nil {
+				at(doc, "spec")["id"] = fmt.Sprint("id-", drawn.Add(1))
+			}
+		}, "L3 varies"},
+		{"draws a name, keeps it, and appends an element in each call", func(_ *admissionv1.AdmissionRequest, doc document) {
+			spec := at(doc, "spec")
+			if spec["id"] == nil {
+				spec["id"] = fmt.Sprint("id-", drawn.Add(1))
+			}
+			list, _ := spec["env"].([]any)
+			spec["env"] = append(list, document{"name": "A", "value": "1"})
+		}, "L1 grows"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			subject := editing("shop.example.com", "v1", "jobs", onCreate, tt.edit)
+			subject.webhooks[0].ReinvocationPolicy = ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy)
+			report, err := Run(t.Context(), subject, Options{
+				Objects: 6, Samples: []runtime.Object{job()}, CRDs: []*apiextensionsv1.CustomResourceDefinition{jobCRD()},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := violations(report); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+				t.Errorf("violations %q, want %q:\n%s", got, tt.want, text(report))
+			}
+			if tt.want == "L3 varies" && violations(report) != tt.want {
+				t.Errorf("violations %q beside the drawn value:\n%s", violations(report), text(report))
+			}
+		})
+	}
+}
+
+// TestValidOnceFilled tests webhooks for a sample that lacks a required field. If the webhook fills it, the run must be
+// complete, and must name the field. Otherwise the reason must say that the sample is not valid.
+func TestValidOnceFilled(t *testing.T) {
+	sample := job().(*unstructured.Unstructured)
+	unstructured.RemoveNestedField(sample.Object, "spec", "size")
+	for fills, says := range map[bool]string{true: "because the webhook fills them: spec.size", false: "correct the fields that the message names"} {
+		report, err := Run(t.Context(), editing("shop.example.com", "v1", "jobs", onCreate, func(r *admissionv1.AdmissionRequest, doc document) {
+			marked(r, doc)
+			if spec := at(doc, "spec"); fills && spec["size"] == nil {
+				spec["size"] = 1
+			}
+		}), Options{Objects: 1, Samples: []runtime.Object{sample}, CRDs: []*apiextensionsv1.CustomResourceDefinition{jobCRD()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if words := strings.Join(strings.Fields(text(report)), " "); !report.OK() || (len(report.Incomplete) == 0) != fills || !strings.Contains(words, says) {
+			t.Errorf("fills %t: no %q in\n%s", fills, says, text(report))
+		}
+	}
+}
+
+// TestNoPatchIsHiddenByOneWithoutEffect tests a webhook that always sends a patch, and that mounts its volume at a path
+// that a user may have taken. Both must be reported: the patch as advice, once.
+func TestNoPatchIsHiddenByOneWithoutEffect(t *testing.T) {
+	subject := patching("", "v1", "pods", onCreate, func(r *admissionv1.AdmissionRequest) []operation {
+		doc := decoded(r.Object.Raw)
+		patch := []operation{{"add", "/metadata/creationTimestamp", nil}}
+		if at(doc, "metadata", "annotations")["example.com/ok"] == nil {
+			patch = append(patch, operation{"add", "/metadata/annotations", document{"example.com/ok": "yes"}})
+		}
+		return patch
+	})
+	report, err := Run(t.Context(), subject, Options{Objects: 6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := strings.Count(text(report), "changes nothing, but sends a patch"); said != 1 || !strings.Contains(violations(report), "L10 removes") {
+		t.Errorf("said %d times, violations %q:\n%s", said, violations(report), text(report))
+	}
+}
+
+// TestPolicyWeighs tests a webhook that gives nothing to containers that come late. With CREATE only and Never, that is
+// advice, and the report says what stands in the way of IfNeeded.
+func TestPolicyWeighs(t *testing.T) {
+	late := func(_ *admissionv1.AdmissionRequest, doc document) {
+		notes := at(doc, "metadata", "annotations")
+		if notes["example.com/ok"] != nil {
+			return
+		}
+		notes["example.com/ok"] = "yes"
+		for _, c := range at(doc, "spec")["containers"].([]any) {
+			env, _ := c.(document)["env"].([]any)
+			c.(document)["env"] = append(env, document{"name": "LATE", "value": "no"})
+		}
+	}
+	for policy, tt := range map[admissionregistrationv1.ReinvocationPolicyType]struct {
+		edit change
+		ok   bool
+		says string
+	}{
+		admissionregistrationv1.NeverReinvocationPolicy:    {late, true, "Before you set IfNeeded, correct what breaks late additions (L4b)"},
+		admissionregistrationv1.IfNeededReinvocationPolicy: {late, false, ""},
+		"": {marked, true, "It is safe to set IfNeeded"},
+	} {
+		t.Run(string(policy), func(t *testing.T) {
+			t.Parallel()
+			subject := editing("", "v1", "pods", onCreate, tt.edit)
+			if policy != "" {
+				subject.webhooks[0].ReinvocationPolicy = &policy
+			}
+			report, err := Run(t.Context(), subject, Options{Objects: 6, Without: []Law{L4a, L5}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			notes := report.Texts(report.Notes)
+			if report.OK() != tt.ok || !strings.Contains(notes, tt.says) || tt.says == "" && strings.Contains(notes, "IfNeeded") {
+				t.Errorf("notes %q:\n%s", notes, text(report))
+			}
+		})
+	}
+}
+
+// TestExceptionsReachIntoElements tests a webhook that sets a value inside of list elements without keys. An exception
+// for the value must cover it, and one for a wrong path must name the right one.
+func TestExceptionsReachIntoElements(t *testing.T) {
+	var calls atomic.Int64
+	edit := func(_ *admissionv1.AdmissionRequest, doc document) {
+		at(doc, "spec")["sources"] = []any{document{"token": document{"path": "t", "seconds": calls.Add(1)}}}
+	}
+	for path, want := range map[string]string{
+		"spec.sources[*].token.seconds": "",
+		"spec.sources[*].token.path":    "L3 varies",
+	} {
+		t.Run(path, func(t *testing.T) {
+			report, err := Run(t.Context(), editing("shop.example.com", "v1", "jobs", onCreate, edit), Options{
+				Objects: 4, Samples: []runtime.Object{job()}, Exceptions: []Exception{{Path: path, Reason: "it is drawn"}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := violations(report); (got == "") != (want == "") || !strings.Contains(got, want) {
+				t.Errorf("violations %q, want %q:\n%s", got, want, text(report))
+			}
+			if want != "" && !strings.Contains(strings.Join(strings.Fields(text(report)), " "), `{Path: "spec.sources[*]", Law: idempotence.L3`) {
+				t.Errorf("no exception is proposed:\n%s", text(report))
+			}
+		})
+	}
+}
