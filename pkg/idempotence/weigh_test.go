@@ -22,7 +22,7 @@ func job() runtime.Object {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "shop.example.com/v1", "kind": "Job", "metadata": map[string]any{"name": "a", "namespace": "shop"},
 		"spec": map[string]any{
-			"size": int64(1),
+			"size":     int64(1),
 			"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "app", "image": "shop:1"}}}},
 		},
 	}}
@@ -77,8 +77,8 @@ func TestFindingsAreWeighed(t *testing.T) {
 		{"sets the identity of the caller", func(r *admissionv1.AdmissionRequest, doc document) {
 			at(doc, "spec")["creator"] = document{"name": r.UserInfo.Username}
 		}, ""},
-		{"sets a whole struct if one field is absent", func(_ *admissionv1.AdmissionRequest, doc document) {
-			if at(doc, "spec", "tls")["mode"] == nil {
+		{"sets a whole struct if one field differs", func(_ *admissionv1.AdmissionRequest, doc document) {
+			if at(doc, "spec", "tls")["mode"] != "strict" {
 				at(doc, "spec")["tls"] = document{"mode": "strict"}
 			}
 		}, "removes"},

@@ -57,14 +57,16 @@ func lacks(doc any, paths []tree.Path) bool {
 		if parent, had := tree.Get(doc, p[:len(p)-1]); len(p) > 1 && !had && parent == nil {
 			continue // the parent is in the list, too, or is optional
 		}
-		if fields, isMap := value.(map[string]any); !ok || isMap && len(fields) == 0 || value == nil {
+		fields, isMap := value.(map[string]any)
+		list, isList := value.([]any)
+		if !ok || value == nil || isMap && len(fields) == 0 || isList && len(list) == 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// hollow returns the paths of the spec and of the templates that all samples have.
+// hollow returns the paths of the spec, and of the templates and their containers, that all samples have.
 func (in *Inputs) hollow() []tree.Path {
 	if in.parts != nil {
 		return in.parts
@@ -84,6 +86,9 @@ func (in *Inputs) hollow() []tree.Path {
 			at := p.Member(name)
 			if len(at) == 1 && name == "spec" || strings.HasSuffix(strings.ToLower(name), "template") && in.allHave(at) {
 				in.parts = append(in.parts, at)
+			}
+			if containers := at.Member("containers"); name == "spec" && len(at) > 1 && in.allHave(containers) {
+				in.parts = append(in.parts, at, containers)
 			}
 			walk(at, inner)
 		}
