@@ -225,6 +225,12 @@ var lawL6 = description{
 		FailureNotTheSame: {
 			fix: "Do the same on UPDATE as on CREATE, or nothing: add only missing parts.",
 		},
+		FailureLostByReplace: {
+			requests: []string{"an update that changes nothing", "an update with the whole manifest"},
+			from:     "as it was stored", to: "after the manifest replaced it",
+			cause: "The webhook acts on CREATE only, or takes a mark of the old object as proof that the new one has its parts.",
+			fix:   "On UPDATE, check the new object and add what it lacks. If you set a field only once on purpose, take its value from the old object.",
+		},
 	},
 }
 
@@ -330,7 +336,13 @@ var lawL11 = description{
 		requests: []string{"this webhook first", "then the other", "the other webhook first", "then this one"},
 		from:     "this webhook first", to: "the other webhook first",
 		cause: "The result depends on whether the other webhook was called before.",
-		fix:   "Set only your own fields, and do not depend on the fields of others.",
+		fix:   "Set only your own fields, and do not depend on the fields of others. Compute again what you derive from them in each call.",
+	},
+	modes: map[FailureMode]explanation{
+		FailureAddsZero: {
+			cause: "The webhook encodes all fields of its Go type, or initialises fields that it does not need.",
+			fix:   "Patch only what you change. Give optional fields of your types omitempty and a pointer.",
+		},
 	},
 }
 
@@ -342,5 +354,19 @@ var lawL12 = description{
 		from:     "one turn", to: "the next turn",
 		cause: "Both webhooks enforce something that only one of them can have.",
 		fix:   "Do not enforce what others may enforce too, such as the first place in a list: insert once, and never move the element again.",
+	},
+	modes: map[FailureMode]explanation{
+		FailureServerError: {
+			cause: "The webhook assumes that the object is as it left it, and reads what another webhook has removed or changed.",
+			fix:   "Check that a part exists and is complete before you read it.",
+		},
+		FailureInvalid: {
+			cause: "The webhook adds a part that does not fit what another webhook has changed since the first call.",
+			fix:   "Look at the whole object in each call: recognise your own parts, and add only what is missing and fits.",
+		},
+		FailureAccumulates: {
+			cause: "The webhook looks for its own part only in one place, such as the first element.",
+			fix:   "Look for your part in the whole list.",
+		},
 	},
 }

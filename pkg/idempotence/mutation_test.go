@@ -63,8 +63,30 @@ var (
 		explore.CopiedElements:      "T18 stops when its volume exists, for containers that ask",
 		explore.EqualTexts:          "T06 compares quantities as text",
 		explore.ExtendedTexts:       "T05 takes a longer item for its own",
+		explore.Namesakes:           "M45 remembers Pods by their name",
+		explore.ParallelCalls:       "M46 keeps the Pod of the last request",
+		explore.OtherUsers:          "M47 takes every system user for a service account",
+		explore.Replacements:        "M48 adds its container on CREATE only (Deployment)",
+		explore.Copies:              "M50 mounts a volume named after the Pod",
 	}
 )
+
+// escapesWithoutRival names, for some simulated rivals, a broken webhook that the harness misses without the rival.
+var escapesWithoutRival = map[string]string{
+	"sets the name":              "M51 mounts a volume named after the Pod or its prefix",
+	"takes images from a mirror": "M52 puts the registry of the first call into a variable",
+	"wraps commands":             "M53 looks for its wrapper in the first place only",
+	"fills absent fields":        "M54 writes all fields of its type (Widget)",
+}
+
+func TestRivalsAreNeeded(t *testing.T) {
+	for rival, name := range escapesWithoutRival {
+		t.Run(rival, func(t *testing.T) {
+			t.Parallel()
+			evades(t, name, Options{Exceptions: []Exception{{Path: "rival:" + rival, Reason: "a test"}}})
+		})
+	}
+}
 
 // mutationObjects is the number of objects in a run of these tests. It is enough to find each of the broken webhooks.
 const mutationObjects = 8

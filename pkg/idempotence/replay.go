@@ -58,7 +58,7 @@ func (r *run) replayCase(stored *storedCase) Replayed {
 	}
 	inner := c.inner()
 	x, valid := r.ObjectOf(inner)
-	if manifest, ok := r.Kind.ManifestOf(c.Object); ok && c.Variant == Variant(laws.SameAgain) {
+	if manifest, ok := r.Kind.ManifestOf(c.Object); ok && (c.Variant == Variant(laws.SameAgain) || c.Variant == Variant(laws.Replaced)) {
 		x, valid = r.Valid(manifest) // the check uses the manifest, not the object
 	}
 	_, known := r.Rivals[c.Rival]

@@ -12,6 +12,7 @@
 //	T01 to T21  webhooks that act only on objects with a certain part
 //	T01 to T15  webhooks that read or write a text with structure, such as a list in an annotation
 //	T16 to T18  webhooks that depend on the shape of an object: absent maps, similar names, copied elements
+//	M01 to M54  further broken webhooks, with their correct counterparts
 //	V01 to V37  webhooks that are easily misjudged
 //	B01 to B85  broken webhooks that were not used to develop the harness
 //	C01 to C82  correct webhooks that were not used to develop the harness
@@ -75,6 +76,7 @@ func Patterns() []Case {
 		competingPatterns(), duplicateKeyPatterns(), customResourcePatterns(),
 		repeatedChangePatterns(), wrongAssumptionPatterns(), lostChangePatterns(), triggeredPatterns(),
 		textPatterns(), shapePatterns(),
+		repeatedChangePatterns(), wrongAssumptionPatterns(), lostChangePatterns(), otherPartyPatterns(),
 	)
 }
 
@@ -86,6 +88,7 @@ func Lookalikes() []Case {
 		competingLookalikes(), duplicateKeyLookalikes(), customResourceLookalikes(),
 		repeatedChangeLookalikes(), wrongAssumptionLookalikes(), correctRewrites(), harmless(), triggeredLookalikes(),
 		textLookalikes(), shapeLookalikes(),
+		repeatedChangeLookalikes(), wrongAssumptionLookalikes(), otherPartyLookalikes(), correctRewrites(), harmless(),
 	)
 }
 

@@ -8,17 +8,6 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// Neighbours maps the name of each simulated rival to a function that edits an object like that rival. A rival is
-// another webhook. These rivals behave well: each changes only its own parts.
-var Neighbours = map[string]func(doc any) any{
-	"appends a sidecar":              func(doc any) any { return withSidecar(doc, false) },
-	"inserts a sidecar" + FrontRival: func(doc any) any { return withSidecar(doc, true) },
-	"keeps its parts" + FrontRival:   func(doc any) any { return kept(doc, true) },
-	"keeps its parts last":           func(doc any) any { return kept(doc, false) },
-	"sets an environment variable":   withVariable,
-	"annotates and labels":           withNotes,
-}
-
 // withNotes annotates and labels an object and the Pod templates in it.
 func withNotes(doc any) any {
 	for _, meta := range allMetadata(doc) {

@@ -67,6 +67,7 @@ func (r *Run) One(source *Choices, shape int) {
 	out := r.CountObject(x)
 	if r.one(random, i, x, out, nil); out.OK() && !r.Impure {
 		r.manifestAgain(doc)
+		r.replaced(doc)
 		r.tryAfterCreation(random, i, x, out.After)
 	}
 }

@@ -66,11 +66,13 @@ func (r *Run) All() {
 			}
 			r.tryTexts(i, x, out.After)
 			r.manifestAgain(doc)
+			r.replaced(doc)
 			r.tryAfterCreation(random, i, x, out.After)
 		}
 		before = append(before[max(0, len(before)-3):], x.Doc)
 		r.logProgress(i)
 	}
+	r.tryParallel(r.Timed(), before)
 	if x := r.Timed(); x != nil && !r.Impure && r.uses(LaterCalls) && r.uses(FreshInstances) {
 		r.try(&laws.Case{Law: laws.L3, Object: x.Doc, Variant: laws.NextSecond})
 	}
@@ -111,9 +113,7 @@ func (r *Run) one(random *rand.Rand, i int, x *objects.Object, out *session.Outc
 	} else {
 		try(laws.L3, variant(laws.Few))
 	}
-	if len(before) > 0 && r.uses(ObjectsBefore) && r.uses(FreshInstances) {
-		try(laws.L3, func(c *laws.Case) { c.Variant, c.Before = laws.Few, slices.Clone(before) })
-	}
+	r.tryMemory(i, x, before)
 	if i < 3 && r.Bubble != nil {
 		try(laws.L3, variant(laws.AnotherTime))
 	}
@@ -123,6 +123,7 @@ func (r *Run) one(random *rand.Rand, i int, x *objects.Object, out *session.Outc
 	for _, law := range []laws.Law{laws.L8, laws.L10, laws.L2, laws.L1} {
 		try(law, nil)
 	}
+	r.tryUsers(i, x)
 	if !r.Impure {
 		try(laws.L7, nil) // even if the webhook denies the object
 	}
@@ -143,11 +144,8 @@ func (r *Run) one(random *rand.Rand, i int, x *objects.Object, out *session.Outc
 	changes := r.Changed(x, out.After)
 	r.tryParts(x, changes, try)
 	r.tryEdits(random, x, out.After, changes, try)
-	for _, name := range r.RivalNames() {
-		for _, law := range []laws.Law{laws.L12, laws.L11} {
-			try(law, func(c *laws.Case) { c.Rival = name })
-		}
-	}
+	r.tryCopies(i, x, out.After, changes)
+	r.tryRivals(i, x, out.After)
 }
 
 // manifestAgain checks L6 on an object whose manifest is applied again. The manifest is doc, without defaults.

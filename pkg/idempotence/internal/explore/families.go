@@ -41,6 +41,11 @@ const (
 	EqualTexts          Family = "texts in other forms"
 	ExtendedTexts       Family = "texts with further items"
 	FilledFields        Family = "fields that the webhook fills"
+	Namesakes           Family = "objects of one name"
+	ParallelCalls       Family = "calls at the same time"
+	OtherUsers          Family = "other users"
+	Copies              Family = "copies"
+	Replacements        Family = "replaced by the manifest"
 )
 
 // Families lists all families.
@@ -49,4 +54,5 @@ var Families = []Family{
 	SparseObjects, SimilarNames, CopiedElements, EqualTexts, ExtendedTexts,
 	Samples, Generated, FurnishedObject, SingleSettings, VariedSamples, PartialResults, SimilarParts, EditsOfResults, Additions, FrontAdditions, LegalDuplicates, DuplicatesOfRemoved, UnknownFields, OtherEncodings, ReviewVersions, ObjectsBefore, FreshInstances, LaterCalls, NoNamespace, OlderObjects, Deletions, ManifestsAgain, Updates, DeletionRequests, CommonRivals, DeclaredRivals, FilledFields,
 	Samples, Generated, FurnishedObject, SingleSettings, VariedSamples, PartialResults, SimilarParts, EditsOfResults, Additions, FrontAdditions, LegalDuplicates, DuplicatesOfRemoved, UnknownFields, OtherEncodings, ReviewVersions, ObjectsBefore, FreshInstances, LaterCalls, NoNamespace, OlderObjects, Deletions, ManifestsAgain, Updates, DeletionRequests, CommonRivals, DeclaredRivals,
+	Namesakes, ParallelCalls, OtherUsers, Copies, Replacements,
 }

@@ -27,6 +27,7 @@ type Inputs struct {
 	found    *Trigger   // of generated objects, or nil
 	defined   bool        // a CustomResourceDefinition defines the kind
 	parts     []tree.Path // see hollow
+	full      any  // an object with all fields of the schema, once Value needed one
 }
 
 // NewInputs returns the generator for a kind. It ignores samples of other kinds.
@@ -149,4 +150,15 @@ func (in *Inputs) IsMap(p tree.Path) bool {
 	}
 	collection, _ := in.made.Schema.Keys(p)
 	return collection == generate.Map
+}
+
+// Value returns a value that the schema of a custom resource allows at p.
+func (in *Inputs) Value(p tree.Path) (any, bool) {
+	if !in.defined {
+		return nil, false
+	}
+	if in.full == nil {
+		in.full = in.made.Full(rand.New(rand.NewPCG(1, 0)), nil, 0)
+	}
+	return tree.Get(in.full, p)
 }

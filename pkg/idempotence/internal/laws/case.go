@@ -34,6 +34,8 @@ const (
 	NextSecond Variant = "next second"
 	// AnotherTime repeats the request after each of Options.Gaps.
 	AnotherTime Variant = "another time"
+	// Parallel sends the request at the same time as requests for other objects, to one instance.
+	Parallel Variant = "at the same time"
 	// WithoutNamespace repeats the request without metadata.namespace, to find webhooks that read it.
 	WithoutNamespace Variant = "without namespace"
 )
@@ -50,7 +52,11 @@ const (
 	Deletion Variant = "deletion"
 	// SameAgain applies a manifest again.
 	SameAgain Variant = "same manifest again"
+	// Replaced replaces the stored object by the whole manifest from which it was created.
+	Replaced Variant = "replaced by the manifest"
 )
+
+// A variant of L1 or L2 can also be the name of one of session.Users, who then makes the requests.
 
 // Variants of L1 and L2 for requests after the creation of an object.
 const (

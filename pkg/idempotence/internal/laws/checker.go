@@ -22,7 +22,7 @@ func (k *Checker) Check(c *Case) (f *Finding, decided bool) {
 	k.law, k.plain, k.other = c.Law, 0, 0
 	defer func() { k.law = "" }()
 	f = k.checkOnce(c)
-	if f != nil && !k.Unshared { // check again on fresh instances, as a replay does
+	if f != nil && !k.Unshared && c.Variant != Parallel { // check again on fresh instances, as a replay does
 		k.Unshared, k.memo, k.updated = true, memo{}, updated{}
 		f = k.checkOnce(c)
 	}
@@ -58,10 +58,27 @@ type check interface{ check(c *Case) *Finding }
 
 // checkOnRequest runs the check of a case's law, if it has one.
 func (k *Checker) checkOnRequest(c *Case) *Finding {
-	if of := k.checkOf(c); of != nil {
+	of := k.checkOf(c)
+	if of == nil {
+		return nil
+	}
+	u := session.UserNamed(string(c.Variant))
+	if u == nil {
 		return of.check(c)
 	}
-	return nil
+	defer k.as(u)()
+	v := of.check(c)
+	if v != nil {
+		v.Summary = "if " + u.Name + " makes the request: " + v.Summary
+	}
+	return v
+}
+
+// as makes a user the client of all requests, until undo is called.
+func (t *Trial) as(u *session.User) (undo func()) {
+	known := t.memo
+	t.User, t.memo = u, memo{}
+	return func() { t.User, t.memo = nil, known }
 }
 
 // checkOf returns the check of a case's law and variant, or nil.

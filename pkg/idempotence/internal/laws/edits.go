@@ -56,15 +56,19 @@ func (l afterEdits) check(c *Case) *Finding {
 	if parts(second.After.Doc) <= parts(edited.Doc) && len(duplicates(second.After.Doc)) <= len(duplicates(edited.Doc)) {
 		return nil // the webhook added nothing, for example because the edit disables it
 	}
-	return l.accumulates(c, x, first, second)
+	v := l.accumulates(c, x, first, second)
+	if v != nil && edits.OfIdentity(c.Edits) {
+		v.Advice = true // the parts of the original may stay in a copy
+	}
+	return v
 }
 
 // deniedLater returns a finding if the webhook denies an object after an edit, but allows it if the edit came
 // before the first call.
 func (l afterEdits) deniedLater(c *Case, x *objects.Object, first, second *session.Outcome) *Finding {
 	early, ok := l.Edited(x, c.Edits)
-	if !ok || second.Fault != "" {
-		return nil
+	if !ok || second.Fault != "" || edits.OfIdentity(c.Edits) {
+		return nil // a copy may have parts that belong to the original only
 	}
 	s := l.Fresh()
 	fresh := l.F(s, session.Query{Object: early})

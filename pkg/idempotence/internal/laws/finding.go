@@ -39,9 +39,9 @@ func (t *Trial) Differences(f *Finding) ([]tree.Change, bool) {
 	}
 	return slices.DeleteFunc(t.differences(f.Case.Law, from, to), func(c tree.Change) bool {
 		switch f.Mode {
-		case TreatedUnlike, Order:
+		case TreatedUnlike, Order, AddsZero:
 			return c.Kind == tree.Moved
-		case Removes, Overwrites, RemovesSample, Incomplete:
+		case Removes, Overwrites, RemovesSample, Incomplete, LostByReplace:
 			return c.Kind == tree.Moved || c.Kind == tree.Added
 		case ReadsNamespace:
 			return c.Path.String() == "metadata.namespace"
@@ -58,10 +58,11 @@ func (f *Finding) compared() (from, to *objects.Object) {
 	case Grows, Changes, NeverSettles, NotTheSame:
 		return o[n-2].After, o[n-1].After
 	case Varies, Differs, Incomplete, ReadsNamespace:
+	case Varies, Differs, Incomplete, NotTheSame, LostByReplace, ReadsNamespace:
 		return o[0].After, o[1].After
 	case TreatedUnlike:
 		return o[1].After, o[n-1].After
-	case Order:
+	case Order, AddsZero:
 		if n == 4 {
 			return o[1].After, o[3].After
 		}

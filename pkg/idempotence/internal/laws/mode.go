@@ -39,4 +39,6 @@ const (
 	DoesNotApply       Mode = "does not apply"
 	DoesNotApplyAgain  Mode = "does not apply again"
 	Order              Mode = "depends on the order"
+	AddsZero           Mode = "adds a zero value"
+	LostByReplace      Mode = "lost by replace"
 )

@@ -20,6 +20,9 @@ func (l order) check(c *Case) *Finding {
 	if !ok {
 		return nil
 	}
+	if rival.OrderMatters() {
+		return nil
+	}
 	defer l.only(rival.of)()
 	first, history, settled := l.alternate(x, rival, false)
 	second, other, also := l.alternate(x, rival, true)
@@ -27,6 +30,12 @@ func (l order) check(c *Case) *Finding {
 		return nil // L12 reports it
 	}
 	differences := l.content(c.Law, first, second)
+	switch rival.Conduct {
+	case edits.Fills:
+		return l.keptOut(c, x, history, other, first, second)
+	case edits.Rewrites:
+		differences = l.stale(x, history[0], other[0], second, differences)
+	}
 	if len(differences) == 0 {
 		return nil
 	}

@@ -27,6 +27,9 @@ func (l pure) check(c *Case) *Finding {
 	if c.Variant == AnotherTime {
 		return l.checkAfterGaps(c, x)
 	}
+	if c.Variant == Parallel {
+		return l.inParallel(c, x)
+	}
 	same := l.Fresh()
 	first := l.F(same, session.Query{Object: x})
 	if c.Variant == NextSecond {

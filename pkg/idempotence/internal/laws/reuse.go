@@ -27,7 +27,7 @@ type reuse struct {
 
 // reusable returns the cache key of a request, or false if its result must not be reused.
 func (t *Trial) reusable(q session.Query) (key objects.Digest, ok bool) {
-	if t.Unshared || !slices.Contains(reusing, t.law) || t.Kind.Old != nil ||
+	if t.Unshared || t.User != nil || q.Nameless || !slices.Contains(reusing, t.law) || t.Kind.Old != nil ||
 		q.Object == nil || q.Old != nil || q.Raw != nil || q.DryRun || q.Version != "" || q.Operation != t.Operation ||
 		slices.ContainsFunc(t.Webhooks, func(w *session.Webhook) bool { return w.InProcess }) {
 		return key, false

@@ -4,21 +4,23 @@ package laws
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
 // A Rival is another webhook, or another party, that changes the same objects as the tested webhooks.
 type Rival struct {
-	name    string
-	unaware bool               // simulated: it does not know the tested webhook
-	of      []*session.Webhook // the webhooks that it is a rival of, or nil for all
-	// start creates a fresh instance of the rival and returns a function that calls it.
-	start func(t *Trial) func(*objects.Object) *session.Outcome
+	name          string
+	unaware       bool               // simulated: it does not know the tested webhook
+	of            []*session.Webhook // the webhooks that it is a rival of, or nil for all
+	edits.Conduct                    // of a simulated rival
+	ignores       func(p tree.Path) bool
+	// start creates a fresh instance of the rival and returns a function that calls it. x is the object of the case.
+	start func(t *Trial, x *objects.Object) func(*objects.Object) *session.Outcome
 }
 
 // Rivals has the rivals of the tested webhooks, by name.
@@ -47,16 +49,9 @@ func (r Rivals) AddWebhooks(declared [][]*session.Webhook, subject []*session.We
 	}
 }
 
-// AddCommon adds simulated rivals, which change objects as webhooks often do in clusters.
-func (r Rivals) AddCommon() {
-	for _, name := range slices.Sorted(maps.Keys(edits.Neighbours)) {
-		r.add(Rival{name: name, unaware: true, start: editsBy(edits.Neighbours[name])})
-	}
-}
-
 // callsTo returns a function for Rival.start: the rival calls the webhooks.
-func callsTo(webhooks []*session.Webhook) func(*Trial) func(*objects.Object) *session.Outcome {
-	return func(t *Trial) func(*objects.Object) *session.Outcome {
+func callsTo(webhooks []*session.Webhook) func(*Trial, *objects.Object) func(*objects.Object) *session.Outcome {
+	return func(t *Trial, _ *objects.Object) func(*objects.Object) *session.Outcome {
 		other := *t
 		other.Session = t.With(webhooks)
 		instances := other.Fresh()
@@ -65,19 +60,6 @@ func callsTo(webhooks []*session.Webhook) func(*Trial) func(*objects.Object) *se
 				return session.Admitted(o)
 			}
 			return other.F(instances, session.Query{Object: o})
-		}
-	}
-}
-
-// editsBy returns a function for Rival.start: the rival edits the object itself.
-func editsBy(change func(doc any) any) func(*Trial) func(*objects.Object) *session.Outcome {
-	return func(t *Trial) func(*objects.Object) *session.Outcome {
-		return func(o *objects.Object) *session.Outcome {
-			next, ok := t.Valid(change(o.Doc))
-			if !ok {
-				return session.Denied("the API server rejects the result of the other webhook")
-			}
-			return session.Admitted(next)
 		}
 	}
 }
@@ -116,11 +98,11 @@ func (t *Trial) contest(c *Case) (x *objects.Object, rival Rival, ok bool) {
 
 // alternate calls the webhook and the rival in turns until neither changes the object. It returns the last object and
 // all results. settled is false if they still change the object after mostRounds. If a call fails, alternate returns no
-// object and no history.
+// object, and the results until then.
 func (t *Trial) alternate(x *objects.Object, other Rival, otherFirst bool) (last *objects.Object, history []*session.Outcome, settled bool) {
 	s := t.Fresh()
-	call := other.start(t)
-	at := x
+	call := other.start(t, x)
+	at, nameless := x, objects.NameOf(x) == ""
 	for range mostRounds {
 		changed := false
 		for turn := range 2 {
@@ -128,13 +110,16 @@ func (t *Trial) alternate(x *objects.Object, other Rival, otherFirst bool) (last
 			if (turn == 0) == otherFirst {
 				out = call(at)
 			} else {
-				out = t.F(s, session.Query{Object: at})
+				out = t.F(s, session.Query{Object: at, Nameless: nameless})
 			}
+			history = append(history, out)
 			if !out.OK() {
-				return nil, nil, true
+				return nil, history, true
 			}
-			changed = changed || len(t.differences(L12, at, out.After)) > 0
-			history, at = append(history, out), out.After
+			changed = changed || slices.ContainsFunc(t.differences(L12, at, out.After), func(c tree.Change) bool {
+				return other.ignores == nil || !other.ignores(c.Path)
+			})
+			at = out.After
 		}
 		if !changed {
 			return at, history, true

@@ -19,9 +19,12 @@ func (l settles) check(c *Case) *Finding {
 		return nil
 	}
 	defer l.only(rival.of)()
-	_, history, settled := l.alternate(x, rival, false)
-	if settled || history == nil {
-		return nil
+	last, history, settled := l.alternate(x, rival, false)
+	if v := l.spoiled(c, rival, history); v != nil || settled {
+		if v == nil && last != nil {
+			v = l.repeats(c, x, rival, last, history)
+		}
+		return v
 	}
 	i, changes := l.lastMove(c.Law, history)
 	who := fmt.Sprintf("the webhook and the webhook %q change the object in turns forever", c.Rival)
@@ -36,7 +39,9 @@ func (l settles) check(c *Case) *Finding {
 	if !l.moves(c.Law, shown, len(shown)-1) {
 		shown = history[i-2-i%2 : i+1]
 	}
-	return l.Finding(c, NeverSettles, who+": "+summary(changes), shown...)
+	v := l.Finding(c, NeverSettles, who+": "+summary(changes), shown...)
+	v.Advice = rival.unaware && l.isContested(c.Law, history, i)
+	return v
 }
 
 // lastMove returns the index of the last call that changes the object, and its changes. history must be one that does

@@ -35,6 +35,8 @@ type Inputs interface {
 	Same(list tree.Path, a, b any) bool
 	// IsMap reports whether an object is a map by the schema, so that its members can have any name.
 	IsMap(p tree.Path) bool
+	// Value returns a value that the schema allows at p.
+	Value(p tree.Path) (any, bool)
 }
 
 // A Trial has what the checks of all laws share, for objects of one kind. It sends requests, compares results and

@@ -21,6 +21,9 @@ func (l updates) check(c *Case) *Finding {
 	if c.Variant == SameAgain {
 		return l.takesAgain(c)
 	}
+	if c.Variant == Replaced {
+		return l.takesReplacement(c)
+	}
 	x, ok := l.ObjectOf(c)
 	if !ok || !l.Handles(admissionv1.Update) {
 		return nil

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	apiwebhook "k8s.io/apiserver/pkg/admission/plugin/webhook"
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/cel/environment"
 
@@ -62,7 +61,7 @@ func attributes(k *objects.Kind, q *Query) (*admission.VersionedAttributes, erro
 	}
 	gvr := schema.GroupVersionResource{Group: k.Resource.Group, Version: k.Resource.Version, Resource: k.Resource.Resource}
 	a := admission.NewAttributesRecord(object, old, k.GroupVersionKind, k.NamespaceOf(q.Object, q.Old), objects.NameOf(q.Object, q.Old), gvr, "",
-		admission.Operation(q.Operation), options, q.DryRun, &user.DefaultInfo{Name: "admin", Groups: []string{"system:masters", "system:authenticated"}})
+		admission.Operation(q.Operation), options, q.DryRun, q.user.orAdmin().attributes())
 	return admission.NewVersionedAttributes(a, k.GroupVersionKind, admission.NewObjectInterfacesFromScheme(objects.Builtins()))
 }
 

@@ -46,11 +46,7 @@ func (s *Session) Request(instances Instances, q Query) *Outcome {
 	if q.Operation == "" {
 		q.Operation = s.Operation
 	}
-	if q.Operation == admissionv1.Update && q.Old == nil {
-		if q.Old = s.Kind.Old; q.Old == nil {
-			q.Old = q.Object
-		}
-	}
+	q = s.WithOld(q)
 	out := Admitted(q.Object)
 	seen := make([]any, len(instances)) // the object after each webhook's last call
 	for round := range 2 {
@@ -85,6 +81,16 @@ func (s *Session) Request(instances Instances, q Query) *Outcome {
 	return out
 }
 
+// WithOld returns the query of an update with its old object: the stored one, or else the object itself.
+func (s *Session) WithOld(q Query) Query {
+	if q.Operation == admissionv1.Update && q.Old == nil {
+		if q.Old = s.Kind.Old; q.Old == nil {
+			q.Old = q.Object
+		}
+	}
+	return q
+}
+
 // A turn is the answer of one webhook to one request. In some cases, the API server answers without a call.
 type turn struct {
 	*Answer
@@ -96,6 +102,7 @@ func (s *Session) callIfSelected(w *Webhook, instance Caller, q Query) *turn {
 	if !w.Handles(s.Kind, q.Operation) || !w.selects(q.Object, q.Old) || !s.Namespaces.selects(w, s.Kind, &q) {
 		return nil
 	}
+	q.user = s.User
 	matches, err := w.matches(s.Ctx, s.Kind, &q)
 	switch {
 	case err != nil:
@@ -114,8 +121,27 @@ func (s *Session) Ask(w *Webhook, instance Caller, q Query) *Answer {
 	if a := s.patience.known(w, &q); a != nil {
 		return a
 	}
+	c := s.begin(w, q)
+	ctx, cancel := context.WithTimeout(s.Ctx, w.Timeout())
+	c.status, c.response, c.err = instance.Call(ctx, c.body)
+	cancel()
+	return s.end(c)
+}
+
+// A call is one request to a webhook, and its response.
+type call struct {
+	*Answer
+	query    Query
+	uid      types.UID
+	body     []byte
+	status   int
+	response []byte
+	err      error
+}
+
+// begin counts a call and encodes its request.
+func (s *Session) begin(w *Webhook, q Query) *call {
 	*s.calls++
-	a := &Answer{}
 	if !slices.Contains(w.Versions(), q.Version) {
 		q.Version = w.Versions()[0]
 	}
@@ -131,16 +157,27 @@ func (s *Session) Ask(w *Webhook, instance Caller, q Query) *Answer {
 		s.Connection.timed(time.Since(start), s.Kind, q.Object)
 	}
 	a.Exchange.Status, a.Exchange.Response = status, reported(response, uid)
+	q.user = s.User
+	c := &call{Answer: &Answer{}, query: q, uid: newUID()}
+	c.Exchange = Exchange{Webhook: w.Name, Operation: q.Operation, DryRun: q.DryRun, ReviewVersion: q.Version, Object: q.sent()}
+	c.body = q.review(s.Kind, c.uid)
+	return c
+}
+
+// end reads the response of a call.
+func (s *Session) end(c *call) *Answer {
+	a := c.Answer
+	a.Exchange.Status, a.Exchange.Response = c.status, reported(c.response, c.uid)
 	switch {
-	case err != nil:
-		a.Fault, a.FaultOf, a.Exchange.Broke = err.Error(), NoDecision, connectionBroke(err)
-		a.Exchange.Late = errors.Is(err, context.DeadlineExceeded) && s.Ctx.Err() == nil
-	case status < 200 || status > 206:
-		a.Fault, a.FaultOf = fmt.Sprintf("HTTP %d: %s", status, bytes.TrimSpace(a.Exchange.Response)), NoDecision
+	case c.err != nil:
+		a.Fault, a.FaultOf, a.Exchange.Broke = c.err.Error(), NoDecision, connectionBroke(c.err)
+		a.Exchange.Late = errors.Is(c.err, context.DeadlineExceeded) && s.Ctx.Err() == nil
+	case c.status < 200 || c.status > 206:
+		a.Fault, a.FaultOf = fmt.Sprintf("HTTP %d: %s", c.status, bytes.TrimSpace(a.Exchange.Response)), NoDecision
 	default:
-		a.use(s.Kind, q, uid, response)
+		a.use(s.Kind, c.query, c.uid, c.response)
 	}
-	a.Fault, a.Message = string(withoutUIDs([]byte(a.Fault), uid)), string(withoutUIDs([]byte(a.Message), uid))
+	a.Fault, a.Message = string(withoutUIDs([]byte(a.Fault), c.uid)), string(withoutUIDs([]byte(a.Message), c.uid))
 	a.record()
 	s.patience.note(s.Ctx, w, &q, a, time.Since(begin))
 	s.Connection.lostOn(q.sent())

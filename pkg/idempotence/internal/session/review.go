@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
@@ -23,6 +22,10 @@ type Query struct {
 	Old       *objects.Object
 	DryRun    bool
 	Raw       []byte // sent instead of Object.Raw
+	// Nameless means that the object had no name when the request came. The request then has no name, even if a webhook
+	// has set the name of the object since.
+	Nameless bool
+	user     *User // see Session.User
 }
 
 // sent returns the document of the request, or nil.
@@ -44,14 +47,14 @@ func (q *Query) review(k *objects.Kind, uid types.UID) []byte {
 	gvk := fmt.Sprintf(`{"group":%q,"version":%q,"kind":%q}`, k.Group, k.Version, k.Kind)
 	gvr := fmt.Sprintf(`{"group":%q,"version":%q,"resource":%q}`, k.Resource.Group, k.Resource.Version, k.Resource.Resource)
 	out = append(out, `","kind":`+gvk+`,"resource":`+gvr+`,"requestKind":`+gvk+`,"requestResource":`+gvr...)
-	if name := objects.NameOf(q.Object, q.Old); name != "" {
+	if name := objects.NameOf(q.Object, q.Old); name != "" && !q.Nameless {
 		out = append(append(out, `,"name":`...), tree.Encode(name)...)
 	}
 	if namespace := k.NamespaceOf(q.Object, q.Old); namespace != "" {
 		out = append(append(out, `,"namespace":`...), tree.Encode(namespace)...)
 	}
 	out = append(out, `,"operation":"`+string(q.Operation)+`","userInfo":`...)
-	out = append(out, userInfo...)
+	out = append(out, q.user.orAdmin().encoded...)
 	out = appendDocument(append(out, `,"object":`...), q.sent())
 	var old []byte
 	if q.Old != nil {
@@ -62,14 +65,6 @@ func (q *Query) review(k *objects.Kind, uid types.UID) []byte {
 	options := map[admissionv1.Operation]string{admissionv1.Create: "CreateOptions", admissionv1.Update: "UpdateOptions", admissionv1.Delete: "DeleteOptions"}[q.Operation]
 	return append(out, `,"options":{"kind":"`+options+`","apiVersion":"meta.k8s.io/v1"}}}`+"\n"...)
 }
-
-var userInfo = func() []byte {
-	encoded, err := json.Marshal(authenticationv1.UserInfo{Username: "admin", Groups: []string{"system:masters", "system:authenticated"}})
-	if err != nil {
-		panic(err)
-	}
-	return encoded
-}()
 
 func appendDocument(dst, doc []byte) []byte {
 	if doc == nil {

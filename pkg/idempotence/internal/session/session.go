@@ -23,6 +23,7 @@ type Session struct {
 	Webhooks   []*Webhook
 	Namespaces *Namespaces
 	Connection *Connection
+	User       *User // makes the requests; nil means an administrator
 
 	// Behaviour has the kinds of answers of the webhooks. It is nil in the sessions of rivals.
 	Behaviour *Behaviour

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package edits
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// mostAimed is the maximum number of fields that an aimed rival sets.
+const mostAimed = 8
+
+// sameFields returns a function that sets fields to other values than the tested webhook, where they are absent.
+func sameFields(x, result any) func(doc any) any {
+	var puts []Edit
+	for _, c := range Single(tree.Changes(x, result)) {
+		if c.Kind != tree.Added || len(puts) == mostAimed || isIdentity(c.Path) {
+			continue
+		}
+		value := c.New
+		variable, isVariable := value.(Fields)
+		if isVariable && c.Path.Last() == "env" && variable["value"] != nil {
+			puts = append(puts, putPart(c.Path, Fields{"name": variable["name"], "value": "of-another-webhook"}))
+			continue
+		}
+		if other := otherValue(c.Path, value); other != nil && !c.Path[len(c.Path)-1].Element {
+			puts = append(puts, putPart(c.Path, other))
+		}
+	}
+	return func(doc any) any {
+		for _, e := range puts {
+			if e.What == Put && tree.Has(doc, e.Path) {
+				continue
+			}
+			if next, ok := e.Apply(doc); ok {
+				doc = next
+			}
+		}
+		return doc
+	}
+}
+
+// removesLast returns a function that removes the last container of x, if x has several.
+func removesLast(x, _ any) func(doc any) any {
+	var gone []tree.Path
+	for _, p := range ContainerLists(x) {
+		value, _ := tree.Get(x, p)
+		if list, _ := value.([]any); len(list) > 1 {
+			gone = append(gone, p.Element(tree.Identity(p, list[len(list)-1]), 0))
+		}
+	}
+	return func(doc any) any {
+		for _, p := range gone {
+			if next, ok := tree.Remove(doc, p); ok {
+				doc = next
+			}
+		}
+		return doc
+	}
+}
+
+// Zeros returns the paths to which a webhook adds a zero value: an empty text, map or list, null, 0 or false, or a map
+// that has only such values. changes are the changes that the webhook makes. A number or boolean alone may be meant, so
+// it counts only beside other zero values.
+func Zeros(changes []tree.Change) (paths []tree.Path) {
+	var unsure []tree.Path
+	for _, c := range changes {
+		if c.Kind != tree.Added || c.Path[0].Name == "status" || c.Path[0].Name == "metadata" || IsNote(c.Path) ||
+			c.Path[len(c.Path)-1].Element || !IsZero(c.New) {
+			continue
+		}
+		switch c.New.(type) {
+		case bool, int64, float64:
+			unsure = append(unsure, c.Path)
+		default:
+			paths = append(paths, c.Path)
+		}
+	}
+	if len(paths) > 0 {
+		paths = append(paths, unsure...)
+	}
+	return paths[:min(len(paths), mostAimed)]
+}
+
+// IsZero reports whether all leaves of a value are zero values.
+func IsZero(value any) bool {
+	zero := true
+	tree.Leaves(value, func(_ tree.Path, leaf any) {
+		switch v := leaf.(type) {
+		case string:
+			zero = zero && v == ""
+		case bool:
+			zero = zero && !v
+		case int64:
+			zero = zero && v == 0
+		case float64:
+			zero = zero && v == 0
+		}
+	})
+	return zero
+}
+
+// Fillings returns values that another party may set at a path to which the tested webhook adds a zero value. The API
+// server may refuse some of them.
+func Fillings(p tree.Path, zero any) []any {
+	switch zero.(type) {
+	case bool:
+		return []any{true}
+	case int64, float64:
+		return []any{int64(1)}
+	case []any:
+		return []any{[]any{rivalName}, []any{Fields{"name": rivalName}}}
+	}
+	known := map[string]any{
+		"securityContext": Fields{"runAsNonRoot": true},
+		"resources":       Fields{"requests": Fields{"cpu": "10m"}},
+		"metadata":        Fields{"labels": Fields{rivalName: "here"}},
+		"affinity":        Fields{"podAntiAffinity": Fields{}},
+	}
+	values := []any{rivalName, "1", Fields{rivalName: "here"}, []any{rivalName}, int64(1), true}
+	if text, ok := zero.(Fields); ok {
+		values = slices.Insert(values[2:3:3], 1, any(fullOf(text)))
+	}
+	if value, ok := known[p.Last()]; ok {
+		values = slices.Insert(values, 0, value)
+	}
+	return values
+}
+
+// fullOf returns a copy of a map with other values in place of its zero values.
+func fullOf(zeros Fields) Fields {
+	out := Fields{}
+	for name, zero := range zeros {
+		out[name] = Fillings(tree.Path{{Name: name}}, zero)[0]
+	}
+	return out
+}
+
+// OfIdentity reports whether edits change the identity of an object, as a copy or a restore does.
+func OfIdentity(list []Edit) bool {
+	return slices.ContainsFunc(list, func(e Edit) bool {
+		return len(e.Path) == 2 && e.Path[0].Name == "metadata" && !e.Path[1].Element &&
+			slices.Contains([]string{"name", "generateName", "namespace", "ownerReferences"}, e.Path[1].Name)
+	})
+}
+
+// Copies returns edits that give an object another identity: a copy with a new name, a copy in another namespace, the
+// name that the API server has generated, and an object whose owner is gone. The object keeps everything else, as with
+// a copied manifest or a restored backup. namespaced says whether the kind has namespaces.
+func Copies(doc any, namespaced bool) (list [][]Edit) {
+	name := func(text string) []Edit {
+		edits := []Edit{{What: Put, Path: Metadata.Member("name"), Value: text}}
+		for _, member := range []string{"generateName", "ownerReferences"} {
+			if tree.Has(doc, Metadata.Member(member)) {
+				edits = append(edits, Edit{What: Remove, Path: Metadata.Member(member)})
+			}
+		}
+		return edits
+	}
+	list = append(list, name("copied"))
+	if value, _ := tree.Get(doc, Metadata.Member("generateName")); value != nil && !tree.Has(doc, Metadata.Member("name")) {
+		prefix, _ := value.(string)
+		list = append(list, name(strings.TrimRight(prefix[:min(len(prefix), 50)], "-.")+"-x7k2p"))
+	}
+	if namespaced {
+		list = append(list, []Edit{{What: Put, Path: Metadata.Member("namespace"), Value: "copies"}})
+	}
+	return list
+}
+
+// Namesake returns a document with the name, generateName and namespace of another one. uid is its uid, unless it is
+// empty.
+func Namesake(doc, of any, uid string) any {
+	for _, member := range []string{"name", "generateName", "namespace"} {
+		p := Metadata.Member(member)
+		value, ok := tree.Get(of, p)
+		next, changed := tree.Remove(doc, p)
+		if ok {
+			next, changed = tree.Put(doc, p, value)
+		}
+		if changed {
+			doc = next
+		}
+	}
+	if uid == "" {
+		return doc
+	}
+	if next, ok := tree.Put(doc, Metadata.Member("uid"), uid); ok {
+		doc = next
+	}
+	return doc
+}
+
+// Replacement returns edits that make another object of one: other images, or another label if it has no containers.
+func Replacement(doc any) []Edit {
+	edits := []Edit{{What: Put, Path: Metadata.Member("labels").Member("rival.example.com/other"), Value: "yes"}}
+	for _, p := range ContainerLists(doc) {
+		value, _ := tree.Get(doc, p)
+		list, _ := value.([]any)
+		for _, c := range list {
+			at := p.Element(tree.Identity(p, c), 0)
+			edits = append(edits, Edit{What: Put, Path: at.Member("image"), Value: "registry.example.com/other:2"},
+				Edit{What: Insert, Path: at.Member("env"), Value: Fields{"name": rivalVariable, "value": "here"}})
+		}
+	}
+	return edits
+}
+
+// Notes returns edits that add the annotations and labels which a webhook adds according to changes.
+func Notes(changes []tree.Change) (list []Edit) {
+	for _, c := range Single(changes) {
+		if c.Kind == tree.Added && IsNote(c.Path) {
+			list = append(list, Edit{What: Put, Path: c.Path, Value: c.New})
+		}
+	}
+	return list
+}

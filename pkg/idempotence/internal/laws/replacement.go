@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package laws
+
+import (
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// takesReplacement checks an update whose new object is the whole manifest from which the object was created, as with
+// kubectl replace, a restored backup, or the update of a controller. The update lacks all that the webhook added.
+func (l updates) takesReplacement(c *Case) *Finding {
+	manifest, ok := l.Kind.ManifestOf(c.Object)
+	if !ok || !l.Handles(admissionv1.Update) {
+		return nil
+	}
+	created, ok := l.createdFrom(manifest)
+	if !ok {
+		return nil
+	}
+	defer l.startUpdates(nil)()
+	s := l.Fresh()
+	stored, ok := l.settled(s, created)
+	plain, valid := l.Valid(manifest)
+	if !ok || !valid || tree.Equal(stored.After.Doc, plain.Doc) {
+		return nil
+	}
+	out := l.F(s, session.Query{Object: plain, Old: stored.After})
+	if v := l.failed(c, out); v != nil {
+		return v
+	}
+	refused := len(l.Kind.UpdateProblems(plain, stored.After)) > 0
+	switch {
+	case refused: // the object cannot be replaced, whatever the webhook does
+		return nil
+	case out.Fault == "" && !out.Allowed:
+		if !l.F(l.Fresh(), session.Query{Object: plain, Old: plain}).OK() {
+			return nil // it denies every such update
+		}
+		return l.Finding(c, Denied, "the manifest is denied when it replaces the object that was created from it: "+out.Message, stored, out)
+	case !out.OK():
+		return nil
+	}
+	if problems := l.updateProblems(c.Law, out.After, stored.After); len(problems) > 0 {
+		return l.Finding(c, Immutable, "the object cannot be replaced by its manifest, because the webhook changes immutable fields: "+strings.Join(problems, "; "), stored, out)
+	}
+	lost := l.lostByReplace(c.Law, stored.After, out.After)
+	if len(lost) == 0 {
+		return nil
+	}
+	return l.Finding(c, LostByReplace, "if the manifest replaces the object, the webhook does not add its parts again: "+summary(lost), stored, out)
+}
+
+// lostByReplace returns the parts of a stored object that a replaced one lacks. Metadata does not count, because a webhook
+// may record there how the object was created. Zero values do not count either.
+func (l updates) lostByReplace(law Law, stored, replaced *objects.Object) []tree.Change {
+	return slices.DeleteFunc(l.differences(law, stored, replaced), func(d tree.Change) bool {
+		return d.Kind != tree.Removed || d.Path[0].Name == "metadata" || d.Path[0].Name == "status" || edits.IsNote(d.Path) || edits.IsZero(d.Old)
+	})
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package laws
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/admitkit/admitkit/internal/textutil"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// AddCommon adds simulated rivals, which change objects as webhooks often do in clusters.
+func (r Rivals) AddCommon() {
+	for _, e := range edits.Rivals {
+		start := editsBy(e.Aim)
+		if e.Conduct == edits.Fills {
+			start = fills
+		}
+		r.add(Rival{name: e.Name, unaware: true, Conduct: e.Conduct, ignores: e.Ignores, start: start})
+	}
+}
+
+// editsBy returns a function for Rival.start: the rival edits the object itself.
+func editsBy(aim func(x, result any) func(doc any) any) func(*Trial, *objects.Object) func(*objects.Object) *session.Outcome {
+	return func(t *Trial, x *objects.Object) func(*objects.Object) *session.Outcome {
+		var result any
+		if out := t.first(x); out.OK() {
+			result = out.After.Doc
+		}
+		change := aim(x.Doc, result)
+		return func(o *objects.Object) *session.Outcome {
+			doc := change(o.Doc)
+			if sameMap(doc, o.Doc) {
+				return session.Admitted(o)
+			}
+			next, ok := t.Valid(doc)
+			if !ok {
+				return session.Denied("the API server rejects the result of the other webhook")
+			}
+			return session.Admitted(next)
+		}
+	}
+}
+
+// fills is a function for Rival.start: the rival sets the fields to which the webhook adds a zero value in x, if they are
+// absent.
+func fills(t *Trial, x *objects.Object) func(*objects.Object) *session.Outcome {
+	puts := t.fillings(x)
+	return func(o *objects.Object) *session.Outcome {
+		for _, e := range puts {
+			if tree.Has(o.Doc, e.Path) {
+				continue
+			}
+			if next, ok := t.Edited(o, []edits.Edit{e}); ok {
+				o = next
+			}
+		}
+		return session.Admitted(o)
+	}
+}
+
+// fillings returns edits that set values which the API server accepts, at the paths to which the webhook adds a zero
+// value in x.
+func (t *Trial) fillings(x *objects.Object) (puts []edits.Edit) {
+	out := t.first(x)
+	if !out.OK() {
+		return nil
+	}
+	for _, p := range edits.Zeros(t.Changed(x, out.After)) {
+		zero, _ := tree.Get(out.After.Doc, p)
+		values := edits.Fillings(p, zero)
+		if value, ok := t.Inputs.Value(p); ok {
+			values = slices.Insert(values, 0, value)
+		}
+		for _, value := range values {
+			e := edits.Edit{What: edits.Put, Path: p, Value: value}
+			filled, ok := t.Edited(x, []edits.Edit{e})
+			if !ok || edits.IsZero(value) {
+				continue
+			}
+			if now, ok := tree.Get(filled.Doc, p); ok && !edits.IsZero(now) {
+				puts = append(puts, e)
+				break
+			}
+		}
+	}
+	return puts
+}
+
+// Meets reports whether a simulated rival changes the object x or the webhook's result for it. A rival that changes
+// neither is not worth a check.
+func (t *Trial) Meets(name string, x, result *objects.Object) bool {
+	rival := t.Rivals[name]
+	if !rival.unaware {
+		return true
+	}
+	call := rival.start(t, x)
+	for _, o := range []*objects.Object{x, result} {
+		if out := call(o); !out.OK() || !tree.Equal(out.After.Doc, o.Doc) {
+			return true
+		}
+	}
+	return false
+}
+
+// IsCostly reports whether a rival is simulated and changes more than its own parts. There are many of them.
+func (t *Trial) IsCostly(name string) bool {
+	rival := t.Rivals[name]
+	return rival.unaware && rival.Conduct != edits.OwnParts
+}
+
+// OrderMatters reports whether the order of the webhook and a rival may change the result, whatever the webhook does.
+func (t *Trial) OrderMatters(name string) bool { return t.Rivals[name].OrderMatters() }
+
+// keptOut returns a finding if the webhook adds a zero value where nothing was, so that the rival cannot set the field.
+// first is the last object if the webhook is called first, and second if the rival is.
+func (l order) keptOut(c *Case, x *objects.Object, history, other []*session.Outcome, first, second *objects.Object) *Finding {
+	for _, e := range l.fillings(x) {
+		zero, kept := tree.Get(first.Doc, e.Path)
+		value, filled := tree.Get(second.Doc, e.Path)
+		if kept && filled && edits.IsZero(zero) && !edits.IsZero(value) && !l.excepted(c.Law, e.Path) {
+			return l.Finding(c, AddsZero, fmt.Sprintf("the webhook adds %s: %s where nothing was, so another webhook, %q, cannot set that field",
+				e.Path, tree.Encode(zero), c.Rival), append(history[:min(2, len(history))], other[:min(2, len(other))]...)...)
+		}
+	}
+	return nil
+}
+
+// stale returns the differences that come from a value which the webhook derived from a value of the user before a rival
+// rewrote it. It leaves out what a webhook may leave behind: an annotation about the first call, and a value that it
+// would not set now. There is no such difference if both webhooks rewrite the same values.
+func (l order) stale(x *objects.Object, alone, rival *session.Outcome, second *objects.Object, differences []tree.Change) []tree.Change {
+	theirs := tree.Changes(x.Doc, rival.After.Doc)
+	for _, own := range tree.Changes(x.Doc, alone.After.Doc) {
+		if slices.ContainsFunc(theirs, func(c tree.Change) bool {
+			return oneValue(c.Path).HasPrefix(oneValue(own.Path)) || oneValue(own.Path).HasPrefix(oneValue(c.Path))
+		}) {
+			return nil
+		}
+	}
+	return slices.DeleteFunc(differences, func(d tree.Change) bool {
+		if d.Kind == tree.Removed || edits.IsNote(d.Path) {
+			return true
+		}
+		was, had := tree.Get(x.Doc, d.Path)
+		now, has := tree.Get(second.Doc, d.Path)
+		if had && has && tree.Equal(was, now) {
+			return true // the webhook would leave the value alone now
+		}
+		late, isText := d.Old.(string)
+		fresh, also := d.New.(string)
+		return isText && also && fresh != "" && strings.Contains(late, fresh)
+	})
+}
+
+// oneValue returns the path of a container's command and arguments as one value, or p itself.
+func oneValue(p tree.Path) tree.Path {
+	for i, step := range p {
+		if !step.Element && (step.Name == "command" || step.Name == "args") {
+			return append(slices.Clone(p[:i]), tree.Step{Name: "command"})
+		}
+	}
+	return p
+}
+
+// spoiled returns a finding if the webhook fails, or makes the object invalid, after a simulated rival has changed its
+// result.
+func (l settles) spoiled(c *Case, rival Rival, history []*session.Outcome) *Finding {
+	if !rival.unaware || len(history) < 3 || !history[0].OK() {
+		return nil
+	}
+	last := history[len(history)-1]
+	if own := len(history)%2 == 1; !last.OK() && own {
+		if last.FaultOf == session.NoDecision {
+			return l.Finding(c, ServerError, fmt.Sprintf("after the webhook %q has changed the result, the webhook fails: %s", c.Rival, textutil.FirstLine(last.Fault)), history...)
+		}
+		return nil
+	}
+	if rival.Conduct == edits.Competes || len(l.problems(c.Law, history[0].After)) > 0 {
+		return nil // the user sees such a conflict, or L1 reports it
+	}
+	for i := 2; i < len(history); i += 2 {
+		if !history[i].OK() {
+			break
+		}
+		if problems := l.problems(c.Law, history[i].After); len(problems) > 0 {
+			return l.refused(c, fmt.Sprintf("after the webhook %q has changed the result, ", c.Rival), problems, history[:i+1]...)
+		}
+	}
+	return nil
+}
+
+// repeats returns a finding if the webhook adds to the command of a container again, after a rival has changed it.
+func (l settles) repeats(c *Case, x *objects.Object, rival Rival, last *objects.Object, history []*session.Outcome) *Finding {
+	if rival.Conduct != edits.Rewrites {
+		return nil
+	}
+	for _, change := range edits.Single(tree.Changes(x.Doc, history[0].After.Doc)) {
+		list := change.Path[:len(change.Path)-1]
+		if change.Kind != tree.Added || len(list) == 0 || list.Last() != "command" && list.Last() != "args" || !tree.Has(x.Doc, list[:len(list)-1]) {
+			continue
+		}
+		before, after := count(history[0].After.Doc, list, change.New), count(last.Doc, list, change.New)
+		if after > before && !l.excepted(c.Law, list) {
+			return l.Finding(c, Accumulates, fmt.Sprintf("after the webhook %q has changed %s, the webhook adds %s again", c.Rival, list, tree.Encode(change.New)), history[:3]...)
+		}
+	}
+	return nil
+}
+
+// count returns how often a list has an element.
+func count(doc any, list tree.Path, element any) (n int) {
+	value, _ := tree.Get(doc, list)
+	elements, _ := value.([]any)
+	for _, e := range elements {
+		if tree.Equal(e, element) {
+			n++
+		}
+	}
+	return n
+}
+
+// isContested reports whether the last two calls of a history, which does not settle, only replace single values: both
+// webhooks enforce a value, and the user sees which one wins. i is the index of the last call that changes the object.
+func (l settles) isContested(law Law, history []*session.Outcome, i int) bool {
+	if i < 2 || !l.moves(law, history, i-1) {
+		return false
+	}
+	for _, at := range []int{i, i - 1} {
+		for _, c := range l.differences(law, history[at-1].After, history[at].After) {
+			if c.Kind != tree.Replaced && oneValue(c.Path).Last() != "command" {
+				return false
+			}
+		}
+	}
+	return tree.Size(history[i].After.Doc) <= tree.Size(history[2-i%2].After.Doc)
+}
