@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/admitkit/admitkit/test/corpus"
@@ -65,5 +66,38 @@ func TestWebhooksOfASubjectAreRivals(t *testing.T) {
 	}
 	if slices.ContainsFunc(report.Findings, func(v *Violation) bool { return v.Case.Rival == name }) {
 		t.Errorf("the exception for the pair has no effect:\n%s", text(report))
+	}
+}
+
+// TestRivalEdits declares a rival by its edit. The harness must find that a webhook copies the label that the rival
+// changes only once.
+func TestRivalEdits(t *testing.T) {
+	rival := Rival("team.example.com", func(object map[string]any) {
+		data, _ := object["data"].(map[string]any)
+		if data == nil {
+			data = map[string]any{}
+			object["data"] = data
+		}
+		data["team"] = "shop"
+	})
+	subject := editing("", "v1", "configmaps", onCreate, func(_ *admissionv1.AdmissionRequest, doc document) {
+		data, _ := doc["data"].(document)
+		if data == nil {
+			data = document{}
+			doc["data"] = data
+		}
+		if _, ok := data["copied"]; !ok {
+			team, _ := data["team"].(string)
+			data["copied"] = "of " + team
+		}
+	})
+	report, err := Run(t.Context(), subject, Options{Objects: 4, Rivals: []Subject{rival}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(report.Findings, func(v *Violation) bool {
+		return v.Law == L11 && v.Case.Rival == "team.example.com" && v.Verdict == Fails
+	}) {
+		t.Errorf("no violation of L11 with the rival:\n%s", text(report))
 	}
 }

@@ -29,7 +29,7 @@ func otherPartyPatterns() []Case {
 		onPods("M50 mounts a volume named after the Pod", mountsNamed(false)).breaks("L4a"),
 		onPods("M51 mounts a volume named after the Pod or its prefix", mountsNamed(true)).breaks("L12"),
 		onPods("M52 puts the registry of the first call into a variable", registryVariable(false)).breaks("L11"),
-		onPods("M53 looks for its wrapper in the first place only", wrapsCommand(false)).breaks("L12"),
+		onPods("M53 looks for its wrapper in the first place only", prefixesCommand(false)).breaks("L12"),
 		widgetCase("M54 writes all fields of its type", zeroFields(false)).breaks("L11"),
 	}
 }
@@ -41,9 +41,9 @@ func otherPartyLookalikes() []Case {
 		onPods("M47 tells service accounts from other users", namesTheAccount(true)),
 		onDeployments("M48 adds its container in each request", sidecarIfAbsent),
 		onDeployments("M49 keeps a value of the old object", keepsOldPort),
-		onPods("M50 mounts a volume named after the Pod unless the path is taken", unless(nameless, mountsOnce)),
+		onPods("M50 mounts a volume named after the Pod unless the path is taken", unless(nameless, mountsUnlessTaken)),
 		onPods("M52 puts the registry into a variable in each call", registryVariable(true)),
-		onPods("M53 looks for its wrapper everywhere", wrapsCommand(true)),
+		onPods("M53 looks for its wrapper everywhere", prefixesCommand(true)),
 		onPods("M53 takes images from its own mirror", fromOwnMirror),
 		widgetCase("M54 sets a number to 0 if it is absent", zeroFields(true)),
 	}
@@ -166,8 +166,8 @@ func pathTaken(c *corev1.Container, at string) bool {
 		slices.ContainsFunc(c.VolumeDevices, func(d corev1.VolumeDevice) bool { return samePath(d.DevicePath, at) })
 }
 
-// mountsOnce mounts a volume with the name of the Pod in it, unless its path is taken.
-func mountsOnce(_ *review.Request, p *corev1.Pod) error {
+// mountsUnlessTaken mounts a volume with the name of the Pod in it, unless its path is taken.
+func mountsUnlessTaken(_ *review.Request, p *corev1.Pod) error {
 	name := "cfg-" + hash(p.Name)[:8]
 	for _, c := range everyContainer(p) {
 		if pathTaken(c, "/agent-cfg") {
@@ -193,9 +193,9 @@ func registryVariable(always bool) edit {
 	})
 }
 
-// wrapsCommand puts its program before the command of each container. If everywhere is false, it looks for the program
+// prefixesCommand puts its program before the command of each container. If everywhere is false, it looks for the program
 // only in the first place.
-func wrapsCommand(everywhere bool) edit {
+func prefixesCommand(everywhere bool) edit {
 	const program = "/agent/run"
 	return changesAppContainers(func(c *corev1.Container) {
 		if len(c.Command) == 0 || c.Command[0] == program || everywhere && slices.Contains(c.Command, program) {
