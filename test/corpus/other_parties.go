@@ -184,7 +184,10 @@ func mountsUnlessTaken(_ *review.Request, p *corev1.Pod) error {
 // registryVariable puts the registry of each image into a variable: in each call, or only if the variable is missing.
 func registryVariable(always bool) edit {
 	return changesAppContainers(func(c *corev1.Container) {
-		registry := c.Image[:max(strings.LastIndexByte(c.Image, '/'), 0)]
+		registry := "none"
+		if at := strings.LastIndexByte(c.Image, '/'); at > 0 {
+			registry = c.Image[:at]
+		}
 		if always {
 			setEnv(c, "AGENT_REGISTRY", registry)
 			return
