@@ -86,18 +86,8 @@ const (
 	ReasonTriggerSearched ReasonCode = "TriggerSearched" // Of objects were tried in vain, with Count keys; Names of some keys
 	ReasonLawUndecided    ReasonCode = "LawUndecided"    // Kind, Law, Because
 	ReasonLawMayBeUnsure  ReasonCode = "LawMayBeUnsure"  // Kind, Because; Detail is the reason of the Allowance
-	ReasonImpure        ReasonCode = "Impure"
-	ReasonRunEnded      ReasonCode = "RunEnded"      // before the law was decided
-	ReasonNoValidObject ReasonCode = "NoValidObject" // Detail
-	ReasonNotCalled     ReasonCode = "NotCalled"     // Of objects; Names of the selectors and conditions that exclude them
-	ReasonChangedNone   ReasonCode = "ChangedNone"   // Of objects; Denied, Detail
-	ReasonChangedFew    ReasonCode = "ChangedFew"    // Count of Of objects; Denied, Detail
-	ReasonFewCases      ReasonCode = "FewCases"      // Count of Of cases were decided
-	ReasonSamplesNeeded ReasonCode = "SamplesNeeded" // Kind, Because: too few objects are changed
-	ReasonLawUndecided  ReasonCode = "LawUndecided"  // Kind, Law, Because
 	// ReasonValidSampleNeeded has Kind and Because: the API server would accept no object.
 	ReasonValidSampleNeeded ReasonCode = "ValidSampleNeeded"
-	ReasonLawMayBeUnsure    ReasonCode = "LawMayBeUnsure" // Kind, Because; Detail is the reason of the Allowance
 )
 
 // Codes for incomplete runs: see [Report.Incomplete]. Such a run can also have the code ReasonSamplesNeeded or
@@ -130,7 +120,6 @@ const (
 	ReasonCaseNotStored   ReasonCode = "CaseNotStored"   // Detail
 	ReasonCaseOutdated    ReasonCode = "CaseOutdated"    // File, Because
 	ReasonAPIServerLimit  ReasonCode = "APIServerLimit"  // Detail
-	ReasonExceptionUnused ReasonCode = "ExceptionUnused" // Path, Law
 	ReasonNothingNew      ReasonCode = "NothingNew"      // Kind; Count of Of objects were tried
 	ReasonSampleRefused   ReasonCode = "SampleRefused"   // Kind, Count: the number of the sample; Detail
 	ReasonExceptionUnused ReasonCode = "ExceptionUnused" // Path, Law; Detail is the path that would cover a finding

@@ -31,6 +31,7 @@ func (r *Report) add(of *run) {
 	}
 	if of.EndedAt > 0 {
 		r.Notes = append(r.Notes, Reason{Code: ReasonNothingNew, Kind: name, Count: of.EndedAt, Of: of.opts.objects})
+	}
 	r.once = r.once || name == "v1 Pod" && of.Tally.Changed > 0 && of.Handles(admissionv1.Create) &&
 		slices.ContainsFunc(of.Webhooks, (*session.Webhook).NeverReinvoked)
 	if len(of.Filled) > 0 {

@@ -75,8 +75,7 @@ func Patterns() []Case {
 		patchDocumentPatterns(), nondeterministicPatterns(), updatePatterns(), sideEffectPatterns(), envelopePatterns(),
 		competingPatterns(), duplicateKeyPatterns(), customResourcePatterns(),
 		repeatedChangePatterns(), wrongAssumptionPatterns(), lostChangePatterns(), triggeredPatterns(),
-		textPatterns(), shapePatterns(),
-		repeatedChangePatterns(), wrongAssumptionPatterns(), lostChangePatterns(), otherPartyPatterns(),
+		textPatterns(), shapePatterns(), otherPartyPatterns(),
 	)
 }
 
@@ -87,8 +86,7 @@ func Lookalikes() []Case {
 		patchDocumentLookalikes(), nondeterministicLookalikes(), updateLookalikes(), sideEffectLookalikes(), envelopeLookalikes(),
 		competingLookalikes(), duplicateKeyLookalikes(), customResourceLookalikes(),
 		repeatedChangeLookalikes(), wrongAssumptionLookalikes(), correctRewrites(), harmless(), triggeredLookalikes(),
-		textLookalikes(), shapeLookalikes(),
-		repeatedChangeLookalikes(), wrongAssumptionLookalikes(), otherPartyLookalikes(), correctRewrites(), harmless(),
+		textLookalikes(), shapeLookalikes(), otherPartyLookalikes(),
 	)
 }
 

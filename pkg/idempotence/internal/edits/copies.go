@@ -11,9 +11,9 @@ import (
 // copyOffset is added to the ports of a copied container, so that they differ from those of the original.
 const copyOffset = 1000
 
-// Copies returns edits that add a copy of an element of doc under another name, as users do when they write an object:
+// CopiedElements returns edits that add a copy of an element of doc under another name, as users do when they write an object:
 // of the containers, init containers and volumes of a Pod, and, if custom is set, of all lists of objects in the spec.
-func Copies(doc any, custom bool) (edits []Edit) {
+func CopiedElements(doc any, custom bool) (edits []Edit) {
 	tree.Lists(doc, func(p tree.Path, list []any) {
 		if len(list) == 0 || p[0].Name == "metadata" || p[0].Name == "status" {
 			return
@@ -35,7 +35,7 @@ func Copies(doc any, custom bool) (edits []Edit) {
 	return edits[:min(len(edits), mostCopies)]
 }
 
-// mostCopies is the maximum number of edits that Copies returns.
+// mostCopies is the maximum number of edits that CopiedElements returns.
 const mostCopies = 6
 
 // copyOf returns a copy of an element with another key and other ports.

@@ -222,7 +222,7 @@ func (r *Run) partialResults(x *objects.Object, changes []tree.Change) [][]edits
 func (r *Run) additions(random *rand.Rand, doc any) []edits.Edit {
 	all := edits.Additions(random, doc, r.Kind.GoType == nil)
 	if r.uses(CopiedElements) {
-		all = append(all, edits.Copies(doc, r.Kind.GoType == nil)...)
+		all = append(all, edits.CopiedElements(doc, r.Kind.GoType == nil)...)
 	}
 	if r.Kind.Custom != nil || r.Kind.GoType != nil && len(edits.ContainerLists(doc)) == 0 {
 		own := rand.New(rand.NewPCG(uint64(r.Seed), uint64(tree.Size(doc)))) // keeps later objects the same

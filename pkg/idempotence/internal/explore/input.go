@@ -19,15 +19,14 @@ type Inputs struct {
 	samples   []map[string]any
 	made      generate.Generator
 	furnished bool
-	defined   bool // a CustomResourceDefinition defines the kind
+	defined   bool        // a CustomResourceDefinition defines the kind
+	parts     []tree.Path // see hollow
+	full      any         // an object with all fields of the schema, once Value needed one
 
 	seed     int64
 	valid    func(doc any) bool
 	triggers []*Trigger // of the samples, or nil for a sample that the webhook does not change
 	found    *Trigger   // of generated objects, or nil
-	defined   bool        // a CustomResourceDefinition defines the kind
-	parts     []tree.Path // see hollow
-	full      any  // an object with all fields of the schema, once Value needed one
 }
 
 // NewInputs returns the generator for a kind. It ignores samples of other kinds.

@@ -46,10 +46,7 @@ type Run struct {
 	messages messages
 	hung     bool // the webhook did not respond while its trigger was looked for
 	object   int  // number of the current object, counted from 1; 0 for a stored case
-
-	inputs *Inputs
-	object int // number of the current object, counted from 1; 0 for a stored case
-	filled int // number of invalid objects that were sent to learn what the webhook fills
+	filled   int  // number of invalid objects that were sent to learn what the webhook fills
 }
 
 // New returns a run that sends its requests through s. It sets options.Inputs, and disables the checks of the families
@@ -98,8 +95,7 @@ func (r *Run) try(c *laws.Case) {
 		if late || r.Over() { // each call that gets no response lasts until the timeout
 			return nil
 		}
-		if r.inputs.loses(f.Case.Object, c.Object) {
-		if r.Over() || r.isDegenerate(c.Object) && !r.isDegenerate(f.Case.Object) {
+		if r.inputs.loses(f.Case.Object, c.Object) || r.isDegenerate(c.Object) && !r.isDegenerate(f.Case.Object) {
 			return nil
 		}
 		smaller, _ := r.Check(c) // Check, unlike Try, does not count the case

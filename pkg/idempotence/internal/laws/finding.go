@@ -57,8 +57,7 @@ func (f *Finding) compared() (from, to *objects.Object) {
 	switch f.Mode {
 	case Grows, Changes, NeverSettles, NotTheSame:
 		return o[n-2].After, o[n-1].After
-	case Varies, Differs, Incomplete, ReadsNamespace:
-	case Varies, Differs, Incomplete, NotTheSame, LostByReplace, ReadsNamespace:
+	case Varies, Differs, Incomplete, LostByReplace, ReadsNamespace:
 		return o[0].After, o[1].After
 	case TreatedUnlike:
 		return o[1].After, o[n-1].After

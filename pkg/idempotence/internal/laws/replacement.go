@@ -27,7 +27,7 @@ func (l updates) takesReplacement(c *Case) *Finding {
 	}
 	defer l.startUpdates(nil)()
 	s := l.Fresh()
-	stored, ok := l.settled(s, created)
+	stored, ok := l.settled(s, created.After)
 	plain, valid := l.Valid(manifest)
 	if !ok || !valid || tree.Equal(stored.After.Doc, plain.Doc) {
 		return nil

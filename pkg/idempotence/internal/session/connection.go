@@ -48,13 +48,14 @@ type Connection struct {
 	Repeated int      // calls made again because the connection broke
 	Crashed  bool     // the server was lost after it broke the connection of a call
 	LostOn   []byte   // the object of the last call of a server that was lost
+	Slowest  SlowCall // the slowest call that was answered, if it was slow
 }
 
 // lostOn records the object of the call in which the server was lost.
 func (c *Connection) lostOn(object []byte) {
 	if c != nil && c.Lost != nil && c.LostOn == nil {
 		c.LostOn = object
-	Slowest  SlowCall // the slowest call that was answered, if it was slow
+	}
 }
 
 // A SlowCall is a call that took long: a good part of the webhook's timeout.

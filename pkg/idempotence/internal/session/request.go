@@ -122,10 +122,19 @@ func (s *Session) Ask(w *Webhook, instance Caller, q Query) *Answer {
 		return a
 	}
 	c := s.begin(w, q)
-	ctx, cancel := context.WithTimeout(s.Ctx, w.Timeout())
+	ctx, cancel := context.WithTimeout(s.Ctx, s.patience.of(w))
+	start := time.Now()
 	c.status, c.response, c.err = instance.Call(ctx, c.body)
 	cancel()
-	return s.end(c)
+	took := time.Since(start)
+	if c.err == nil {
+		s.Connection.timed(took, s.Kind, q.Object)
+	}
+	a := s.end(c)
+	s.patience.note(s.Ctx, w, &c.query, a, took)
+	s.Connection.lostOn(c.query.sent())
+	s.Behaviour.note(&c.query, a)
+	return a
 }
 
 // A call is one request to a webhook, and its response.
@@ -145,18 +154,6 @@ func (s *Session) begin(w *Webhook, q Query) *call {
 	if !slices.Contains(w.Versions(), q.Version) {
 		q.Version = w.Versions()[0]
 	}
-	uid := newUID()
-	a.Exchange = Exchange{Webhook: w.Name, Operation: q.Operation, DryRun: q.DryRun, ReviewVersion: q.Version, Object: q.sent()}
-	ctx, cancel := context.WithTimeout(s.Ctx, s.patience.of(w))
-	begin := time.Now()
-	ctx, cancel := context.WithTimeout(s.Ctx, w.Timeout())
-	start := time.Now()
-	status, response, err := instance.Call(ctx, q.review(s.Kind, uid))
-	cancel()
-	if err == nil {
-		s.Connection.timed(time.Since(start), s.Kind, q.Object)
-	}
-	a.Exchange.Status, a.Exchange.Response = status, reported(response, uid)
 	q.user = s.User
 	c := &call{Answer: &Answer{}, query: q, uid: newUID()}
 	c.Exchange = Exchange{Webhook: w.Name, Operation: q.Operation, DryRun: q.DryRun, ReviewVersion: q.Version, Object: q.sent()}
@@ -179,9 +176,6 @@ func (s *Session) end(c *call) *Answer {
 	}
 	a.Fault, a.Message = string(withoutUIDs([]byte(a.Fault), c.uid)), string(withoutUIDs([]byte(a.Message), c.uid))
 	a.record()
-	s.patience.note(s.Ctx, w, &q, a, time.Since(begin))
-	s.Connection.lostOn(q.sent())
-	s.Behaviour.note(&q, a)
 	return a
 }
 

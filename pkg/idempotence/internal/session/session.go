@@ -28,18 +28,17 @@ type Session struct {
 	// Behaviour has the kinds of answers of the webhooks. It is nil in the sessions of rivals.
 	Behaviour *Behaviour
 
-	calls    *int // shared with the sessions of rivals
-	patience *patience
 	// Filled has the problems of new objects that the webhook mends, as fieldOf returns them.
 	Filled map[string]bool
-	calls  *int // shared with the sessions of rivals
+
+	calls    *int // shared with the sessions of rivals
+	patience *patience
 }
 
 // New returns a session that creates objects, or updates them if no webhook handles CREATE.
 func New(ctx context.Context, k *objects.Kind, webhooks []*Webhook, namespaces *Namespaces, connection *Connection) *Session {
-	s := &Session{Ctx: ctx, Kind: k, Operation: admissionv1.Update, Webhooks: webhooks, Namespaces: namespaces, Connection: connection, Behaviour: newBehaviour(), calls: new(int),
-		patience: &patience{late: map[objects.Digest]*Answer{}}}
-	s := &Session{Ctx: ctx, Kind: k, Operation: admissionv1.Update, Webhooks: webhooks, Namespaces: namespaces, Connection: connection, calls: new(int), Filled: map[string]bool{}}
+	s := &Session{Ctx: ctx, Kind: k, Operation: admissionv1.Update, Webhooks: webhooks, Namespaces: namespaces, Connection: connection,
+		Behaviour: newBehaviour(), Filled: map[string]bool{}, calls: new(int), patience: &patience{late: map[objects.Digest]*Answer{}}}
 	if s.Handles(admissionv1.Create) {
 		s.Operation = admissionv1.Create
 	}
