@@ -96,7 +96,7 @@ func TestHangForOneObjectIsAFailure(t *testing.T) {
 				}
 			})
 		}
-		report := runCase(t, c, Options{Objects: 1, Budget: time.Hour})
+		report := runCase(t, c, Options{Objects: 3, Budget: time.Hour})
 		if got := text(report); report.OK() || strings.Contains(got, "does it hang") || report.Calls < 10 {
 			t.Errorf("got\n%s", got)
 		}
