@@ -29,7 +29,7 @@ func otherPartyPatterns() []Case {
 		onPods("M50 mounts a volume named after the Pod", mountsNamed(false)).breaks("L4a"),
 		onPods("M51 mounts a volume named after the Pod or its prefix", mountsNamed(true)).breaks("L12"),
 		onPods("M52 puts the registry of the first call into a variable", registryVariable(false)).breaks("L11"),
-		onPods("M53 looks for its wrapper in the first place only", prefixesCommand(false)).breaks("L12"),
+		onPods("M53 looks for its wrapper in the first place only", prefixesCommand(false)).breaks("L12").advice(),
 		widgetCase("M54 writes all fields of its type", zeroFields(false)).breaks("L11"),
 	}
 }

@@ -71,10 +71,9 @@ func Zeros(changes []tree.Change) (paths []tree.Path) {
 			c.Path[len(c.Path)-1].Element || !IsZero(c.New) {
 			continue
 		}
-		switch c.New.(type) {
-		case bool, int64, float64:
+		if mayBeMeant(c.New) {
 			unsure = append(unsure, c.Path)
-		default:
+		} else {
 			paths = append(paths, c.Path)
 		}
 	}
@@ -82,6 +81,17 @@ func Zeros(changes []tree.Change) (paths []tree.Path) {
 		paths = append(paths, unsure...)
 	}
 	return paths[:min(len(paths), mostAimed)]
+}
+
+// mayBeMeant reports whether a zero value has a number or a boolean, which a webhook may set on purpose.
+func mayBeMeant(zero any) (meant bool) {
+	tree.Leaves(zero, func(_ tree.Path, leaf any) {
+		switch leaf.(type) {
+		case bool, int64, float64:
+			meant = true
+		}
+	})
+	return meant
 }
 
 // IsZero reports whether all leaves of a value are zero values.

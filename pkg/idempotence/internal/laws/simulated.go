@@ -207,7 +207,9 @@ func (l settles) repeats(c *Case, x *objects.Object, rival Rival, last *objects.
 		}
 		before, after := count(history[0].After.Doc, list, change.New), count(last.Doc, list, change.New)
 		if after > before && !l.excepted(c.Law, list) {
-			return l.Finding(c, Accumulates, fmt.Sprintf("after the webhook %q has changed %s, the webhook adds %s again", c.Rival, list, tree.Encode(change.New)), history[:3]...)
+			v := l.Finding(c, Accumulates, fmt.Sprintf("after the webhook %q has changed %s, the webhook adds %s again", c.Rival, list, tree.Encode(change.New)), history[:3]...)
+			v.Advice = true // it may want to be the first program
+			return v
 		}
 	}
 	return nil
@@ -223,6 +225,13 @@ func count(doc any, list tree.Path, element any) (n int) {
 		}
 	}
 	return n
+}
+
+// growsForever reports whether a history, which does not settle, adds more to the object in each round.
+func growsForever(history []*session.Outcome) bool {
+	n := len(history)
+	early, middle, late := tree.Size(history[n/4].After.Doc), tree.Size(history[n/2].After.Doc), tree.Size(history[n-1].After.Doc)
+	return early < middle && middle < late
 }
 
 // isContested reports whether the last two calls of a history, which does not settle, only replace single values: both
