@@ -88,7 +88,11 @@ func (r *Run) tryParallel(x *objects.Object, before []any) {
 	if x == nil || r.Impure || len(r.Tally.Broken) > 0 || !r.uses(ParallelCalls) {
 		return
 	}
-	r.try(&laws.Case{Law: laws.L3, Object: x.Doc, Variant: laws.Parallel, Before: slices.Concat(r.namesakes(x, nil), before)})
+	others := slices.Clone(before)
+	if r.uses(Namesakes) {
+		others = slices.Concat(r.namesakes(x, nil), others)
+	}
+	r.try(&laws.Case{Law: laws.L3, Object: x.Doc, Variant: laws.Parallel, Before: others})
 }
 
 // tryUsers checks L1 and L2 with requests by several kinds of users.
