@@ -31,8 +31,12 @@ func (t *Trial) unchanged(c *Case, before, again *session.Outcome) *Finding {
 	return nil
 }
 
-// noOp returns a finding about a call whose patch changes nothing, unless exceptions cover each path in the patch.
+// noOp returns a finding about a call whose patch changes nothing, unless exceptions cover each path in the patch. It is
+// advice, except if the patch adds an element again that only the API server drops.
 func (t *Trial) noOp(c *Case, call string, out *session.Outcome, shown ...*session.Outcome) *Finding {
+	if path, again := addsAgain(out); again && !t.excepted(c.Law, path) {
+		return t.Finding(c, Grows, call+" adds an element again, which the API server drops: "+path.String(), shown...)
+	}
 	if t.NoOpKnown || t.needing(func() bool { return t.namesExcepted(c.Law, out) }) {
 		return nil
 	}
@@ -40,6 +44,21 @@ func (t *Trial) noOp(c *Case, call string, out *session.Outcome, shown ...*sessi
 		"At most, it calls other webhooks once more", shown...)
 	v.Advice = true
 	return v
+}
+
+// addsAgain returns the path of a list element that the last patch of out adds, or false if it adds none.
+func addsAgain(out *session.Outcome) (tree.Path, bool) {
+	sent, err := tree.Decode(out.Calls[len(out.Calls)-1].Exchange.Object)
+	patched, other := tree.Decode(out.Result)
+	if err != nil || other != nil {
+		return nil, false
+	}
+	for _, c := range tree.Changes(sent, patched) {
+		if isElement(c, tree.Added) && !isVoid(c.New) && c.Path[len(c.Path)-1].Nth > 0 {
+			return c.Path, true
+		}
+	}
+	return nil, false
 }
 
 // namesExcepted reports whether exceptions cover the path of each operation in the last patch of out.

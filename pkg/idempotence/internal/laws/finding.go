@@ -56,6 +56,9 @@ func (f *Finding) compared() (from, to *objects.Object) {
 	n := len(o)
 	switch f.Mode {
 	case Grows, Changes, NeverSettles, NotTheSame:
+		if n < 2 {
+			return nil, nil
+		}
 		return o[n-2].After, o[n-1].After
 	case Varies, Differs, Incomplete, LostByReplace, ReadsNamespace:
 		return o[0].After, o[1].After
