@@ -31,7 +31,7 @@ func (r *Run) All() {
 		}
 		r.object = i + 1
 		doc := r.inputs.object(random, i)
-		x, ok := r.valid(doc)
+		x, ok := r.valid(doc, i < len(r.inputs.samples))
 		if !ok {
 			r.Tally.Refusal = cmp.Or(r.Tally.Refusal, r.RefusalOf(doc))
 			continue

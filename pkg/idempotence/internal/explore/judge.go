@@ -111,11 +111,11 @@ func (in *Inputs) allHave(p tree.Path) bool {
 const mostFilled = 40
 
 // valid is Valid, also for an object that is valid only after the webhook has filled its fields.
-func (r *Run) valid(doc any) (*objects.Object, bool) {
+func (r *Run) valid(doc any, sample bool) (*objects.Object, bool) {
 	x, ok := r.Valid(doc)
 	if ok || r.filled >= mostFilled || r.Over() {
 		return x, ok
 	}
 	r.filled++
-	return r.ValidOnceFilled(r.Fresh(), doc)
+	return r.ValidOnceFilled(r.Fresh(), doc, sample)
 }

@@ -33,7 +33,7 @@ func (r *Run) tryVariations(doc any, result *objects.Object) {
 		if !ok {
 			continue
 		}
-		x, ok := r.valid(other)
+		x, ok := r.valid(other, false)
 		if !ok {
 			continue
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
 // A Session sends requests about objects of one kind. It makes one call at a time and is not safe for concurrent use.
@@ -91,8 +92,9 @@ func (s *Session) Unfilled(problems []string) []string {
 }
 
 // ValidOnceFilled is Valid for a document that the API server rejects as it is. It calls the webhook, and reports true if
-// the result is valid. Then it records the problems as ones that the webhook mends.
-func (s *Session) ValidOnceFilled(instances Instances, doc any) (*objects.Object, bool) {
+// the result is valid. Then it records the problems as ones that the webhook mends. If the document is not a sample of the
+// user, the webhook must have filled plain values only.
+func (s *Session) ValidOnceFilled(instances Instances, doc any, sample bool) (*objects.Object, bool) {
 	if s.Operation != admissionv1.Create {
 		return nil, false
 	}
@@ -104,10 +106,31 @@ func (s *Session) ValidOnceFilled(instances Instances, doc any) (*objects.Object
 	if !out.OK() || len(out.Calls) == 0 || len(s.Kind.Problems(out.After)) > 0 {
 		return nil, false
 	}
-	for _, p := range s.Kind.Problems(o) {
+	problems := s.Kind.Problems(o)
+	if !sample && slices.ContainsFunc(problems, func(p string) bool { return !isValue(out.After.Doc, p) }) {
+		return nil, false
+	}
+	for _, p := range problems {
 		s.Filled[fieldOf(p)] = true
 	}
 	return o, true
+}
+
+// isValue reports whether the fields that a problem names have plain values in a document. A Pod without containers is
+// not an object that a user leaves incomplete, although a webhook that adds a container makes it valid.
+func isValue(doc any, problem string) bool {
+	paths := objects.ProblemPaths(problem)
+	for _, pointer := range paths {
+		switch value, ok := tree.Get(doc, tree.At(doc, pointer)); value.(type) {
+		case map[string]any, []any:
+			return false
+		default:
+			if !ok {
+				return false
+			}
+		}
+	}
+	return len(paths) > 0
 }
 
 var indexes = regexp.MustCompile(`\[[^\]]*\]`)
