@@ -28,7 +28,7 @@ func (r Rivals) AddCommon() {
 // editsBy returns a function for Rival.start: the rival edits the object itself.
 func editsBy(aim func(x, result any) func(doc any) any) func(*Trial, *objects.Object) func(*objects.Object) *session.Outcome {
 	return func(t *Trial, x *objects.Object) func(*objects.Object) *session.Outcome {
-		var result any
+		result := x.Doc // if the webhook does not change x
 		if out := t.first(x); out.OK() {
 			result = out.After.Doc
 		}
