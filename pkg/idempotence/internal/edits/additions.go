@@ -209,5 +209,5 @@ func UnknownFields(random *rand.Rand, doc any) (edits []Edit) {
 	return edits
 }
 
-// TwinSuffix is the suffix of the names of the copies that LikeRemoved adds.
+// TwinSuffix is the suffix of the names of the copies that LikeRemoved and CopiedElements add.
 const TwinSuffix = "-twin"

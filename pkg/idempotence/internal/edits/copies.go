@@ -53,7 +53,7 @@ func copyOf(element Fields) (Fields, bool) {
 				delete(out, "name")
 			}
 		}
-		if out[key] = name + "-copy"; len(name) > longName-len("-copy") {
+		if out[key] = name + TwinSuffix; len(name) > longName-len(TwinSuffix) {
 			out[key] = "copy-" + name[len("copy-"):]
 		}
 		return out, true
