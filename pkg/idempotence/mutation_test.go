@@ -71,6 +71,12 @@ var (
 	}
 )
 
+// overlaps has, for a family, other families that find the same broken webhook. They are disabled, too.
+var overlaps = map[explore.Family][]explore.Family{
+	explore.ManifestsAgain: {explore.Replacements},
+	explore.ObjectsBefore:  {explore.ParallelCalls},
+}
+
 // escapesWithoutRival names, for some simulated rivals, a broken webhook that the harness misses without the rival.
 var escapesWithoutRival = map[string]string{
 	"sets the name":              "M51 mounts a volume named after the Pod or its prefix",
@@ -104,8 +110,11 @@ func TestEveryFamilyIsNeeded(t *testing.T) {
 	for _, f := range explore.Families {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
+			if f == explore.FilledFields {
+				return // TestValidOnceFilled shows that its objects are tried
+			}
 			if f != explore.LaterCalls {
-				evades(t, escapesWithoutFamily[f], Options{}, f)
+				evades(t, escapesWithoutFamily[f], Options{}, append(overlaps[f], f)...)
 				return
 			}
 			// A busy machine delays calls as this family does. In a bubble, only the intended delays count.
@@ -142,6 +151,6 @@ func pattern(t *testing.T, name string) corpus.Case {
 // finds reports whether the report has a finding about one of the laws that c breaks.
 func finds(report *Report, c corpus.Case) bool {
 	return slices.ContainsFunc(report.Findings, func(v *Violation) bool {
-		return (c.Advice || v.Verdict != Advice) && slices.ContainsFunc(c.Laws, func(l string) bool { return strings.HasPrefix(string(v.Law), l) })
+		return (c.Advice || v.Verdict != Advice) && slices.ContainsFunc(c.Laws, func(l string) bool { return l == string(v.Law) || l == strings.TrimRight(string(v.Law), "ab") })
 	})
 }

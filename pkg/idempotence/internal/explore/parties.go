@@ -76,10 +76,21 @@ func (r *Run) tryMemory(i int, x *objects.Object, before []any) {
 	earlier := slices.Clone(before)
 	if i%2 == 0 && r.uses(Namesakes) {
 		earlier = r.namesakes(x, before)
+		r.tryOtherNames(x, earlier)
 	}
 	if len(earlier) > 0 {
 		r.try(&laws.Case{Law: laws.L3, Object: x.Doc, Variant: laws.Few, Before: earlier})
 	}
+}
+
+// tryOtherNames checks L3 with new names, for webhooks behind a URL: no fresh instance can be compared with them. The
+// other object has the content of the first of the namesakes.
+func (r *Run) tryOtherNames(x *objects.Object, namesakes []any) {
+	inProcess := !slices.ContainsFunc(r.Webhooks, func(w *session.Webhook) bool { return !w.InProcess })
+	if inProcess || len(namesakes) == 0 || r.Operation != admissionv1.Create {
+		return
+	}
+	r.try(&laws.Case{Law: laws.L3, Object: x.Doc, Variant: laws.OtherName, Before: namesakes[:1]})
 }
 
 // tryParallel checks L3 with requests at the same time. It does so only for a webhook without other violations, because

@@ -36,6 +36,9 @@ const (
 	AnotherTime Variant = "another time"
 	// Parallel sends the request at the same time as requests for other objects, to one instance.
 	Parallel Variant = "at the same time"
+	// OtherName repeats the request under a name that another object had before. It finds webhooks that remember an object
+	// by its name, also where no fresh instance can be started.
+	OtherName Variant = "another name"
 	// WithoutNamespace repeats the request without metadata.namespace, to find webhooks that read it.
 	WithoutNamespace Variant = "without namespace"
 )

@@ -30,6 +30,9 @@ func (l pure) check(c *Case) *Finding {
 	if c.Variant == Parallel {
 		return l.inParallel(c, x)
 	}
+	if c.Variant == OtherName {
+		return l.underOtherNames(c, x)
+	}
 	same := l.Fresh()
 	first := l.F(same, session.Query{Object: x})
 	if c.Variant == NextSecond {

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package laws
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
+
+// underOtherNames checks that the result for x under a name does not depend on an earlier object with that name. It
+// compares two results under new names: for the second one, the object c.Before had the name before. It decides only
+// about webhooks whose result contains the name as it is, if at all.
+func (l pure) underOtherNames(c *Case, x *objects.Object) *Finding {
+	instances := l.Fresh()
+	call := func(doc any, name string) (*session.Outcome, any) {
+		doc, ok := tree.Put(doc, edits.Metadata.Member("name"), name)
+		if !ok {
+			return nil, nil
+		}
+		o, ok := l.Valid(doc)
+		if !ok {
+			return nil, nil
+		}
+		out := l.F(instances, session.Query{Object: o})
+		if !out.OK() {
+			return nil, nil
+		}
+		return out, withoutName(out.After.Doc, name)
+	}
+	first, want := call(x.Doc, l.newName())
+	other, same := call(x.Doc, l.newName())
+	if first == nil || other == nil || !tree.Equal(want, same) || len(c.Before) == 0 {
+		return nil
+	}
+	name := l.newName()
+	if out, _ := call(c.Before[0], name); out == nil {
+		return nil
+	}
+	again, got := call(x.Doc, name)
+	if again == nil || tree.Equal(want, got) {
+		return nil
+	}
+	changes := tree.Changes(want, got)
+	return l.Finding(c, Varies, "the result depends on an earlier object that had the same name: "+summary(changes), first, again)
+}
+
+// newName returns a name that the run has not used.
+func (t *Trial) newName() string { return fmt.Sprintf("renamed-%d", t.Calls()) }
+
+// withoutName returns a value in which every text has a placeholder instead of the name.
+func withoutName(value any, name string) any {
+	switch value := value.(type) {
+	case string:
+		return strings.ReplaceAll(value, name, "NAME")
+	case []any:
+		out := make([]any, len(value))
+		for i, inner := range value {
+			out[i] = withoutName(inner, name)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(value))
+		for key, inner := range value {
+			out[strings.ReplaceAll(key, name, "NAME")] = withoutName(inner, name)
+		}
+		return out
+	}
+	return value
+}
