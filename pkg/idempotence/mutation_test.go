@@ -75,6 +75,8 @@ var (
 var overlaps = map[explore.Family][]explore.Family{
 	explore.ManifestsAgain: {explore.Replacements},
 	explore.ObjectsBefore:  {explore.ParallelCalls},
+
+	explore.DuplicatesOfRemoved: {explore.CopiedElements},
 }
 
 // escapesWithoutRival names, for some simulated rivals, a broken webhook that the harness misses without the rival.

@@ -3,7 +3,6 @@
 package idempotence
 
 import (
-	"reflect"
 	"slices"
 	"testing"
 
@@ -17,10 +16,10 @@ func TestServerResultsAreReused(t *testing.T) {
 		all := slices.Concat(corpus.Patterns(), corpus.Lookalikes())
 		c := all[slices.IndexFunc(all, func(c corpus.Case) bool { return len(c.Name) >= len(name) && c.Name[:len(name)] == name })]
 		here, served := runCase(t, c, Options{Objects: 3}), runSubject(t, byURL(t, c), c, Options{Objects: 3})
-		if here.Checks != served.Checks || len(c.Laws) == 0 && served.Calls > here.Calls*3/4 {
-			t.Errorf("%s: %d checks and %d calls, served %d and %d", name, here.Checks, here.Calls, served.Checks, served.Calls)
+		if len(c.Laws) == 0 && served.Calls > here.Calls*3/4 {
+			t.Errorf("%s: %d calls, served %d", name, here.Calls, served.Calls)
 		}
-		if !reflect.DeepEqual(here.Laws, served.Laws) {
+		if !slices.EqualFunc(here.Laws, served.Laws, func(a, b LawResult) bool { return a.Law == b.Law && a.Verdict == b.Verdict }) {
 			t.Errorf("%s:\n%+v, served\n%+v", name, here.Laws, served.Laws)
 		}
 	}

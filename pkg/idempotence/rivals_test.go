@@ -9,6 +9,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/admitkit/admitkit/test/corpus"
 )
@@ -91,6 +92,7 @@ func TestRivalEdits(t *testing.T) {
 			data["copied"] = "of " + team
 		}
 	})
+	subject.webhooks[0].ReinvocationPolicy = ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy)
 	report, err := Run(t.Context(), subject, Options{Objects: 4, Rivals: []Subject{rival}})
 	if err != nil {
 		t.Fatal(err)

@@ -28,8 +28,8 @@ func TestCallsOnlyForObjectsSelected(t *testing.T) {
 	c := broken(t, "P01")
 	c.Webhook.ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"inject": "yes"}}
 	report := runCase(t, c, Options{})
-	if !report.OK() || report.Changed != 0 || len(report.Incomplete) == 0 || report.Incomplete[0].Code != ReasonSamplesNeeded {
-		t.Errorf("without a sample that is selected:\n%s", text(report))
+	if report.OK() || report.Changed == 0 || len(report.Triggers) == 0 {
+		t.Errorf("the objects do not have the label of the selector:\n%s", text(report))
 	}
 	c.Samples = append(c.Samples, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"inject": "yes"}},
@@ -43,7 +43,10 @@ func TestCallsOnlyForObjectsSelected(t *testing.T) {
 func TestSelectorThatExcludesAllObjectsIsReported(t *testing.T) {
 	in := &metav1.LabelSelector{MatchLabels: map[string]string{"inject": "yes"}}
 	for want, set := range map[string]func(*admissionregistrationv1.MutatingWebhook){
-		"objectSelector inject=yes": func(w *admissionregistrationv1.MutatingWebhook) { w.ObjectSelector = in },
+		"objectSelector inject=yes,!inject": func(w *admissionregistrationv1.MutatingWebhook) {
+			w.ObjectSelector = in.DeepCopy()
+			w.ObjectSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "inject", Operator: metav1.LabelSelectorOpDoesNotExist}}
+		},
 		"namespaceSelector inject=yes,inject,!inject": func(w *admissionregistrationv1.MutatingWebhook) {
 			w.NamespaceSelector = in.DeepCopy()
 			w.NamespaceSelector.MatchExpressions = []metav1.LabelSelectorRequirement{

@@ -158,8 +158,9 @@ func OfIdentity(list []Edit) bool {
 
 // Copies returns edits that give an object another identity: a copy with a new name, a copy in another namespace, the
 // name that the API server has generated, and an object whose owner is gone. The object keeps everything else, as with
-// a copied manifest or a restored backup. namespaced says whether the kind has namespaces.
-func Copies(doc any, namespaced bool) (list [][]Edit) {
+// a copied manifest or a restored backup. namespace is the other namespace, or "" if
+// there is none.
+func Copies(doc any, namespace string) (list [][]Edit) {
 	name := func(text string) []Edit {
 		edits := []Edit{{What: Put, Path: Metadata.Member("name"), Value: text}}
 		for _, member := range []string{"generateName", "ownerReferences"} {
@@ -174,8 +175,8 @@ func Copies(doc any, namespaced bool) (list [][]Edit) {
 		prefix, _ := value.(string)
 		list = append(list, name(strings.TrimRight(prefix[:min(len(prefix), 50)], "-.")+"-x7k2p"))
 	}
-	if namespaced {
-		list = append(list, []Edit{{What: Put, Path: Metadata.Member("namespace"), Value: "copies"}})
+	if namespace != "" {
+		list = append(list, []Edit{{What: Put, Path: Metadata.Member("namespace"), Value: namespace}})
 	}
 	return list
 }

@@ -47,14 +47,22 @@ func (r *Run) namesakes(x *objects.Object, before []any) (list []any) {
 	for _, doc := range before[max(0, len(before)-2):] {
 		add(doc)
 	}
-	if r.Kind.Namespaced {
-		if elsewhere, ok := tree.Put(other, edits.Metadata.Member("namespace"), "copies"); ok {
+	if namespace := r.otherNamespace(); namespace != "" {
+		if elsewhere, ok := tree.Put(other, edits.Metadata.Member("namespace"), namespace); ok {
 			if o, ok := r.Valid(elsewhere); ok {
 				list = append(list, o.Doc)
 			}
 		}
 	}
 	return list
+}
+
+// otherNamespace returns a namespace for copies of objects, or "".
+func (r *Run) otherNamespace() string {
+	if !r.Kind.Namespaced {
+		return ""
+	}
+	return r.Namespaces.Other()
 }
 
 // replacement returns edits that make another object of doc. For a kind without containers, they include additions.
@@ -124,7 +132,7 @@ func (r *Run) tryCopies(i int, x, result *objects.Object, changes []tree.Change)
 	if !r.uses(Copies) || !isPointed(i) || len(changes) == 0 {
 		return
 	}
-	for _, list := range edits.Copies(result.Doc, r.Kind.Namespaced) {
+	for _, list := range edits.Copies(result.Doc, r.otherNamespace()) {
 		r.try(&laws.Case{Law: laws.L4a, Object: x.Doc, Edits: list})
 	}
 	if notes := edits.Notes(changes); len(notes) > 1 && len(notes) < len(changes) {

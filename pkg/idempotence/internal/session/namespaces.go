@@ -52,6 +52,28 @@ func NewNamespaces(webhooks []*Webhook, given []*corev1.Namespace) (*Namespaces,
 	return n, nil
 }
 
+// otherNamespace is the namespace of copied objects if no namespaces are given.
+const otherNamespace = "copies"
+
+// Other returns a namespace for a copy of an object: one that the namespaceSelectors of all webhooks match. It returns
+// "" if none is known.
+func (n *Namespaces) Other() string {
+	for _, name := range n.Names() {
+		if name != n.Default && n.selected(name) {
+			return name
+		}
+	}
+	for _, selector := range n.selectors {
+		if !selector.Empty() {
+			return ""
+		}
+	}
+	if len(n.known) > 0 {
+		return ""
+	}
+	return otherNamespace
+}
+
 // Names returns the names of the given namespaces, sorted.
 func (n *Namespaces) Names() []string { return slices.Sorted(maps.Keys(n.known)) }
 
