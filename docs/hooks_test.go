@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 
 	"github.com/admitkit/admitkit/pkg/idempotence"
@@ -47,8 +48,9 @@ var mutators = []struct {
 		return nil
 	}), nil},
 	{"testing.md", mutator("configmaps", func(_ context.Context, req *webhook.Request[corev1.ConfigMap]) error {
-		if req.Object.Labels["team"] == "" {
-			metav1.SetMetaDataLabel(&req.Object.ObjectMeta, "team", req.UserInfo.Username)
+		user := req.UserInfo.Username // many names, such as those of service accounts, cannot be the value of a label
+		if req.Object.Labels["team"] == "" && len(validation.IsValidLabelValue(user)) == 0 {
+			metav1.SetMetaDataLabel(&req.Object.ObjectMeta, "team", user)
 		}
 		return nil
 	}), nil},

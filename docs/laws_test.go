@@ -197,6 +197,8 @@ var (
 		Name:        "agent.example.com",
 		Rules:       webhook.Rules(webhook.OnCreate("", "v1", "pods")),
 		SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNoneOnDryRun),
+		// Otherwise, some findings matter for copied objects only and are advice.
+		ReinvocationPolicy: ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy),
 	}
 )
 

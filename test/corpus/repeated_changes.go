@@ -22,7 +22,7 @@ func repeatedChangePatterns() []Case {
 	return []Case{
 		onPods("M01 toggles a value", toggled).breaks("L1"),
 		onPods("M02 shortens a label to more than its maximum", shortenedTo(16)).breaks("L1"),
-		onPods("M03 compares with a template that has no defaults", comparedWhole).breaks("L1"),
+		onPods("M03 compares with a template that has no defaults", comparedWhole).breaks("L1").advice(),
 		onPods("M04 requests more than the limit", requested(false)).breaks("L1"),
 		deploymentCase("M05 summarizes annotations, its summary included", typed(summarized(""))).breaks("L1"),
 		onPods("M06 adds its owner reference in every call", owned(false)).breaks("L1"),
