@@ -117,12 +117,12 @@ func TestManifestAgain(t *testing.T) {
 		{"what is said, on CREATE only", false, onBoth, on(admissionv1.Create, set("replicas", 5)), L6},
 		{"what is said", false, onBoth, set("replicas", 5), ""},
 		{"what is said, registered for CREATE only", false, onCreate, set("replicas", 5), ""},
-		{"a list that is merged, on CREATE only", false, onBoth, on(admissionv1.Create, withAgent), ""},
+		{"a list that is merged, on CREATE only", false, onBoth, on(admissionv1.Create, withAgent), L6},
 		{"a list that is replaced, on CREATE only", false, onBoth, on(admissionv1.Create, args), L6},
 		{"a list that is replaced", false, onBoth, args, ""},
 		{"a list of a custom resource", true, onBoth, ensured("agent.example.com", "spec", "hosts"), ""},
 		{"a list of a custom resource, on CREATE only", true, onBoth, on(admissionv1.Create, ensured("agent.example.com", "spec", "hosts")), L6},
-		{"a member of a custom resource, on CREATE only", true, onBoth, on(admissionv1.Create, set("class", "fast")), ""},
+		{"a member of a custom resource, on CREATE only", true, onBoth, on(admissionv1.Create, set("class", "fast")), L6},
 	} {
 		t.Run(c.name, c.run)
 	}

@@ -65,7 +65,7 @@ func TestCheckFailsIfNothingIsChanged(t *testing.T) {
 		passes bool
 		says   string
 	}{
-		{"as it is", Options{}, false, "the webhook changed none of 6 objects: add objects that it changes to Options.Samples"},
+		{"as it is", Options{}, false, "a sample needs the labels, annotations, fields or namespace for which its code acts: add objects that it changes to Options.Samples"},
 		{"with a sample", Options{Samples: []runtime.Object{configMap("switched-on")}}, true, ""},
 		{"declared", Options{AllowInconclusive: []Allowance{{Reason: "the switch is in another cluster"}}}, true, "which is allowed: the switch is in another cluster"},
 		{"declared for one law only", Options{AllowInconclusive: []Allowance{{Reason: "no matter", Laws: []Law{L9}}}}, false, "changed none"},
@@ -209,16 +209,16 @@ func TestRunsEndAfterTheirBudget(t *testing.T) {
 	}
 }
 
-// TestInstancesAreCreatedOnlyIfNeeded checks only laws that need no fresh instance. The harness must create a single
-// instance.
+// TestInstancesAreCreatedOnlyIfNeeded checks only laws that need no fresh instance. The harness must create few instances:
+// one for the laws, and one for each call that looks for the trigger.
 func TestInstancesAreCreatedOnlyIfNeeded(t *testing.T) {
 	inner := editing("", "v1", "configmaps", onCreate, marked).webhooks[0]
 	made := 0
 	subject := Handler(inner.MutatingWebhook, func() http.Handler { made++; return inner.NewHandler() })
 	others := []Law{L1, L3, L4a, L4b, L5, L6, L7, L11, L12}
 	report, err := Run(t.Context(), subject, Options{Without: others})
-	if err != nil || made != 1 || report.Calls < 100 {
-		t.Errorf("%v: %d instances for %d calls, want 1", err, made, report.Calls)
+	if err != nil || made*20 > report.Calls || report.Calls < 100 {
+		t.Errorf("%v: %d instances for %d calls", err, made, report.Calls)
 	}
 }
 
