@@ -15,7 +15,6 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -99,9 +98,9 @@ type Answer struct {
 // Request returns the request for an operation. obj or old is nil if the operation has none.
 func (t *Trial) Request(op admissionv1.Operation, obj, old object) *admissionv1.AdmissionRequest {
 	gvk := kindOf(obj)
-	plural, _ := meta.UnsafeGuessKindToResource(gvk)
+	plural := t.Case.Webhook.Rules[0].Resources[0]
 	kind := metav1.GroupVersionKind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind}
-	resource := metav1.GroupVersionResource{Group: gvk.Group, Version: gvk.Version, Resource: plural.Resource}
+	resource := metav1.GroupVersionResource{Group: gvk.Group, Version: gvk.Version, Resource: plural}
 	namespace := text(obj, "metadata", "namespace")
 	if namespace == "" {
 		namespace = "shop"
