@@ -69,7 +69,7 @@ func repository(image string) string {
 	return image
 }
 
-// addToPod returns an edit that appends a container to the Pod at the top of the object.
+// addContainer returns an edit that appends a container to the list at a path, by default that of a Pod.
 func addContainer(container object, path ...any) edit {
 	if len(path) == 0 {
 		path = []any{"spec", "containers"}
@@ -83,5 +83,5 @@ var inTemplate = []any{"spec", "template", "spec", "containers"}
 // lateContainer is a container that another party adds.
 var lateContainer = object{"name": "late", "image": "registry.example.com/tools/late:1.4"}
 
-// asPods declares the fields in which the API server sets no defaults here. It saves the repetition in samples.
+// podHead begins the samples of Pods.
 const podHead = "apiVersion: v1\nkind: Pod\n"

@@ -124,18 +124,6 @@ func replayed(t *Trial) string {
 	return differ("the same request gets another answer", first.Object, w.Call(req).Object)
 }
 
-// never shows that a webhook and a rival have not come to rest after four rounds.
-func neverRests(rival http.Handler) func(*Trial) string {
-	return func(t *Trial) string {
-		w, r := t.Instance(), t.Webhook(rival)
-		obj := t.Sample()
-		for range 4 {
-			obj = r.Create(w.Create(obj))
-		}
-		return differ("the webhook still changes the object in the fifth round", obj, w.Create(obj))
-	}
-}
-
 // orderMatters shows that the order of the webhook and a rival decides the result, after two rounds each.
 func orderMatters(rival http.Handler) func(*Trial) string {
 	return func(t *Trial) string {
@@ -167,7 +155,7 @@ func byHand(change edit) http.Handler {
 	})(hook())
 }
 
-// updatedWith shows that check objects to the result of an UPDATE. The stored object is the result of creating the
+// replacedWith shows that check objects to the result of an UPDATE. The stored object is the result of creating the
 // sample, and the edit makes the new object from a copy of the original sample, as a client does that replaces.
 func replacedWith(change edit, check func(stored, result object) string) func(*Trial) string {
 	return func(t *Trial) string {

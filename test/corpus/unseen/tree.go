@@ -113,5 +113,11 @@ func annotate(obj object, key, value string) []operation {
 	}
 }
 
+// isDeleting says that an object only waits for its finalizers. To deny its updates would keep it forever.
+func isDeleting(obj object) bool { return text(obj, "metadata", "deletionTimestamp") != "" }
+
+// isImmutable says that the data of a ConfigMap must not change.
+func isImmutable(cm object) bool { return cm["immutable"] == true }
+
 // annotation returns an annotation of an object.
 func annotation(obj object, key string) string { return text(obj, "metadata", "annotations", key) }

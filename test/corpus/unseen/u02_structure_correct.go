@@ -144,12 +144,12 @@ spec:
 		Name:    "U02c8-json-log-format",
 		Kind:    "ConfigMap",
 		Summary: "sets the log format in settings.json where it is missing",
-		Why:     "A document that has the key is left as it is, and the other members keep their text.",
+		Why:     "A document that has the key is left as it is, other members keep their text, immutable ConfigMaps stay.",
 		Webhook: configMapsOnWrite,
 		build: raw(func(_ *admissionv1.AdmissionRequest, cm object) ([]operation, error) {
 			var settings map[string]json.RawMessage
 			have := text(cm, "data", "settings.json")
-			if json.Unmarshal([]byte(have), &settings) != nil || settings == nil || settings["logFormat"] != nil {
+			if isImmutable(cm) || json.Unmarshal([]byte(have), &settings) != nil || settings == nil || settings["logFormat"] != nil {
 				return nil, nil
 			}
 			settings["logFormat"] = json.RawMessage(`"json"`)

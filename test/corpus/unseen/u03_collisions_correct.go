@@ -3,7 +3,6 @@
 package unseen
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -17,20 +16,26 @@ import (
 
 func collisionsDoneRight() []Case {
 	return []Case{{
-		Name:    "U03c1-vault-volume-hashed",
+		Name:    "U03c1-vault-role-keys-with-hash",
 		Kind:    "Pod",
-		Summary: "gives each container a volume in memory for its Vault secrets, named by a hash of the container's name",
-		Why: "The hash has 128 bits, a volume is added once, and the Pod is denied if a volume of that name is something " +
-			"else or the path is taken.",
+		Summary: "notes the Vault role of each container in an annotation, whose key has the name of the container",
+		Why:     "A key that would be too long is cut, and ends with a hash of the whole name, so no two keys are equal.",
 		Webhook: podsOnCreate,
 		build: typed(func(req *webhook.Request[corev1.Pod]) error {
-			if req.Object.Annotations["vault.example.com/inject"] != "true" {
-				return nil
+			if req.Object.Annotations["vault.example.com/inject"] == "true" {
+				eachContainer(&req.Object.Spec, func(c *corev1.Container) {
+					req.Object.Annotations["vault.example.com/"+roleKey(c.Name)] = req.Namespace + "/" + c.Name
+				})
 			}
-			return addHashedVolumes(&req.Object.Spec)
+			return nil
 		}),
 		Sample: vaultPod,
-		Proof:  allSteps(twice, wrongFor(longNames, vaultVolumesRepeat)),
+		Proof: allSteps(twice, againAfter(addContainer(lateContainer)), wrongFor(longNames, func(o object) string {
+			if n := len(dict(o, "metadata", "annotations")); n != 5 {
+				return fmt.Sprintf("there are %d annotations for four containers", n)
+			}
+			return ""
+		})),
 	}, {
 		Name:    "U03c2-scratch-volume-by-path",
 		Kind:    "Deployment",
@@ -38,6 +43,9 @@ func collisionsDoneRight() []Case {
 		Why:     "The directory is named as the container, which is unique in a Pod. A volume of another type is denied.",
 		Webhook: deploymentsOnWrite,
 		build: raw(func(_ *admissionv1.AdmissionRequest, d object) ([]operation, error) {
+			if isDeleting(d) {
+				return nil, nil
+			}
 			return addScratch(d, func(string) string { return "scratch" }, "name")
 		}),
 		Sample: scratchDeployment,
@@ -74,7 +82,7 @@ func collisionsDoneRight() []Case {
 		Why:     "ConfigMaps with two keys that would get one name are denied, in every call alike.",
 		Webhook: configMapsOnWrite,
 		build: raw(func(_ *admissionv1.AdmissionRequest, cm object) ([]operation, error) {
-			if annotation(cm, "config.example.com/as-env") == "" {
+			if annotation(cm, "config.example.com/as-env") == "" || isDeleting(cm) || isImmutable(cm) {
 				return nil, nil
 			}
 			data, copies, source := dict(cm, "data"), object{}, map[string]string{}
@@ -85,6 +93,9 @@ func collisionsDoneRight() []Case {
 				}
 				if other, taken := source[name]; taken {
 					return nil, fmt.Errorf("%w: the keys %s and %s would both be copied to %s", errDenied, other, key, name)
+				}
+				if dict(cm, "binaryData")[name] != nil {
+					return nil, fmt.Errorf("%w: the key %s is among the binary data", errDenied, name)
 				}
 				copies[name], source[name] = data[key], key
 			}
@@ -111,21 +122,12 @@ spec:
 	}}
 }
 
-func addHashedVolumes(spec *corev1.PodSpec) error {
-	var err error
-	eachContainer(spec, func(c *corev1.Container) {
-		name := fmt.Sprintf("vault-%x", sha256.Sum256([]byte(c.Name)))[:38]
-		i := slices.IndexFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == name })
-		if i < 0 {
-			spec.Volumes = append(spec.Volumes, memoryVolume(name))
-		} else if v := spec.Volumes[i]; v.EmptyDir == nil || v.EmptyDir.Medium != corev1.StorageMediumMemory {
-			err = webhook.Denyf("the volume %s is not in memory", name)
-		}
-		if e := ensureMount(c, corev1.VolumeMount{Name: name, MountPath: "/vault/secrets"}); e != nil {
-			err = e
-		}
-	})
-	return err
+// roleKey returns a key of at most 63 characters.
+func roleKey(container string) string {
+	if len(container) <= 58 {
+		return "role." + container
+	}
+	return "role." + container[:41] + "-" + shortHash(container)
 }
 
 // longNames adds two containers whose long names differ at the end only.

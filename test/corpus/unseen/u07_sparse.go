@@ -3,8 +3,6 @@
 package unseen
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -45,14 +43,11 @@ func sparseBugs() []Case {
 	}, {
 		Name:    "U07b2-tls-appended-to-nothing",
 		Kind:    "Ingress",
-		Summary: "appends a TLS entry for the hosts that a wildcard certificate covers",
+		Summary: "appends a TLS entry for each host that a wildcard certificate covers",
 		Why:     "CREATE an Ingress without tls: the patch adds to /spec/tls/-, which does not exist, so the request fails.",
 		Webhook: ingressesOnWrite,
 		build: raw(func(_ *admissionv1.AdmissionRequest, ing object) ([]operation, error) {
-			if entry := wildcardEntry(ing); entry != nil {
-				return []operation{add("/spec/tls/-", entry)}, nil
-			}
-			return nil, nil
+			return appendEntries(wildcardEntries(ing)), nil
 		}),
 		Sample: wildcardIngress,
 		Proof:  rejectedAfter(func(o object) { delete(dict(o, "spec"), "tls") }),
@@ -131,9 +126,9 @@ func scrapeAnnotations(pod object, makesMap func(written map[string]any) bool) (
 	return ops, nil
 }
 
-// wildcardEntry returns the TLS entry for the hosts of an Ingress that have none.
-func wildcardEntry(ing object) object {
-	var hosts []any
+// wildcardEntries returns TLS entries for the hosts of an Ingress that have none.
+func wildcardEntries(ing object) []any {
+	var entries []any
 	covered := map[any]bool{}
 	for _, entry := range list(ing, "spec", "tls") {
 		for _, host := range list(entry, "hosts") {
@@ -142,14 +137,20 @@ func wildcardEntry(ing object) object {
 	}
 	for _, rule := range list(ing, "spec", "rules") {
 		host := text(rule, "host")
-		if strings.HasSuffix(host, ".apps.example.com") && !covered[host] && !slices.Contains(hosts, any(host)) {
-			hosts = append(hosts, host)
+		if strings.HasSuffix(host, ".apps.example.com") && !covered[host] {
+			covered[host] = true
+			entries = append(entries, object{"hosts": []any{host}, "secretName": "apps-wildcard"})
 		}
 	}
-	if len(hosts) == 0 {
-		return nil
+	return entries
+}
+
+func appendEntries(entries []any) []operation {
+	var ops []operation
+	for _, entry := range entries {
+		ops = append(ops, add("/spec/tls/-", entry))
 	}
-	return object{"hosts": hosts, "secretName": "apps-wildcard"}
+	return ops
 }
 
 // inSync sets the configuration of a durable Topic. hasMap says that the configuration is a map.
@@ -180,18 +181,15 @@ func sparseDoneRight() []Case {
 	}, {
 		Name:    "U07c2-tls-list-created",
 		Kind:    "Ingress",
-		Summary: "appends a TLS entry for the hosts that a wildcard certificate covers",
-		Why:     "If there is no list, it is added with the entry.",
+		Summary: "appends a TLS entry for each host that a wildcard certificate covers",
+		Why:     "If there is no list, it is added with the entries.",
 		Webhook: ingressesOnWrite,
 		build: raw(func(_ *admissionv1.AdmissionRequest, ing object) ([]operation, error) {
-			switch entry := wildcardEntry(ing); {
-			case entry == nil:
-				return nil, nil
-			case len(list(ing, "spec", "tls")) == 0:
-				return []operation{add("/spec/tls", []any{entry})}, nil
-			default:
-				return []operation{add("/spec/tls/-", entry)}, nil
+			entries := wildcardEntries(ing)
+			if len(entries) > 0 && list(ing, "spec", "tls") == nil {
+				return []operation{add("/spec/tls", entries)}, nil
 			}
+			return appendEntries(entries), nil
 		}),
 		Sample: wildcardIngress,
 		Proof:  allSteps(twice, twiceAfter(func(o object) { delete(dict(o, "spec"), "tls") })),
@@ -245,7 +243,7 @@ func sparseDoneRight() []Case {
 	}, {
 		Name:    "U07c7-claim-labels",
 		Kind:    "PersistentVolumeClaim",
-		Summary: "labels claims with their cost center and retention in two operations",
+		Summary: "labels claims with the cost center and the owner, which are the namespace, in two operations",
 		Why:     "The map is added once if there is none, and both labels come after it.",
 		Webhook: claimsOnWrite,
 		build: raw(func(req *admissionv1.AdmissionRequest, claim object) ([]operation, error) {
@@ -254,9 +252,9 @@ func sparseDoneRight() []Case {
 			if labels == nil {
 				ops = append(ops, add("/metadata/labels", object{}))
 			}
-			for _, key := range []string{"cost-center", "retention"} {
-				if want := fmt.Sprint(key, "-", req.Namespace); labels[key] == nil {
-					ops = append(ops, add(pointer("metadata", "labels", key), want))
+			for _, key := range []string{"cost-center", "owner"} {
+				if labels[key] == nil {
+					ops = append(ops, add(pointer("metadata", "labels", key), req.Namespace))
 				}
 			}
 			return ops, nil

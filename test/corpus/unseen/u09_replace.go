@@ -340,7 +340,7 @@ spec:
 	trackDeployment = `
 apiVersion: apps/v1
 kind: Deployment
-metadata: {name: cart, namespace: shop, annotations: {release.example.com/track: canary}}
+metadata: {name: cart, namespace: shop, labels: {release.example.com/track: canary}}
 spec:
   selector: {matchLabels: {app: cart}}
   template:

@@ -127,12 +127,21 @@ func mountToken(pod *corev1.Pod, name string, isOwn func(string) bool) error {
 	return err
 }
 
-// isToken says whether a volume has a token for the audience.
-func isToken(v corev1.Volume, audience string) bool {
-	return v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(p corev1.VolumeProjection) bool {
-		token := p.ServiceAccountToken
-		return token != nil && token.Audience == audience && token.Path == "token"
-	})
+// mountNamespaceToken is mountToken with one name. It keeps the audience of the volume up to date, and denies the Pod
+// if the volume is something else.
+func mountNamespaceToken(pod *corev1.Pod, name string) error {
+	audience := pod.Annotations["cloud.example.com/audience"]
+	for _, v := range pod.Spec.Volumes {
+		if v.Name != name || audience == "" {
+			continue
+		}
+		if v.Projected == nil || len(v.Projected.Sources) != 1 || v.Projected.Sources[0].ServiceAccountToken == nil {
+			return webhook.Denyf("the volume %s is not a token", name)
+		}
+		token := v.Projected.Sources[0].ServiceAccountToken
+		token.Audience, token.Path = audience, "token"
+	}
+	return mountToken(pod, name, func(have string) bool { return have == name })
 }
 
 func endpointIDs(gw object, id func(endpoint object) string) []operation {
@@ -163,21 +172,16 @@ func randomDoneRight() []Case {
 	return []Case{{
 		Name:    "U10c1-token-volume-by-hash",
 		Kind:    "Pod",
-		Summary: "mounts a token for the cloud from a volume whose name has a hash of the audience",
-		Why:     "The name depends on the annotation alone. A volume of that name that is something else is denied.",
+		Summary: "mounts a token for the cloud from a volume whose name has a hash of the namespace",
+		Why:     "The name depends on the namespace alone, and the audience is set in place. What conflicts is denied.",
 		Webhook: podsOnCreate,
 		build: typed(func(req *webhook.Request[corev1.Pod]) error {
-			audience := req.Object.Annotations["cloud.example.com/audience"]
-			name := "token-" + shortHash(audience)
-			for _, v := range req.Object.Spec.Volumes {
-				if v.Name == name && audience != "" && !isToken(v, audience) {
-					return webhook.Denyf("the volume %s is not a token for %s", name, audience)
-				}
-			}
-			return mountToken(req.Object, name, func(have string) bool { return have == name })
+			return mountNamespaceToken(req.Object, "token-"+shortHash(req.Namespace))
 		}),
 		Sample: cloudPod,
-		Proof:  allSteps(twice, unsteady, againAfter(addContainer(lateContainer))),
+		Proof: allSteps(twice, unsteady, againAfter(addContainer(lateContainer)), againAfter(func(o object) {
+			put(o, "other.example.com", "metadata", "annotations", "cloud.example.com/audience")
+		})),
 	}, {
 		Name:    "U10c2-config-id",
 		Kind:    "Deployment",
@@ -196,10 +200,12 @@ func randomDoneRight() []Case {
 		Name:    "U10c3-trace-root-of-app",
 		Kind:    "Pod",
 		Summary: "sets TRACE_ROOT in all containers to an id made of namespace and app",
-		Why:     "All containers get the same id in each call, the late ones too.",
+		Why:     "All containers get the same id in each call, the late ones too, and it follows the label of the app.",
 		Webhook: podsOnCreate,
 		Sample:  rootPod,
-		Proof:   allSteps(twice, unsteady, againAfter(addContainer(lateContainer)), wrongAfter(addContainer(lateContainer), rootsDiffer)),
+		Proof: allSteps(twice, unsteady, againAfter(addContainer(lateContainer)),
+			wrongAfter(addContainer(lateContainer), rootsDiffer),
+			againAfter(func(o object) { put(o, "basket", "metadata", "labels", "app") })),
 	}, {
 		Name:    "U10c4-endpoint-ids-by-name",
 		Kind:    "Gateway",

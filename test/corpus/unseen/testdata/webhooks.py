@@ -136,7 +136,7 @@ def spring_by_prefix(_, obj):
 
 @case("U02c4-spring-properties-parsed")
 def spring_parsed(_, obj):
-    text = properties(obj)
+    text = properties(obj) if not obj.get("immutable") else None
     if text is not None and not any(re.match(re.escape(HEALTH) + r"\s*([=:\s]|$)", line.strip()) for line in text.splitlines()):
         append_health(obj)
 
@@ -191,7 +191,7 @@ def tls_dots(_, obj):
 
 @case("U03c6-service-port-names")
 def port_names(_, obj):
-    if annotations(obj).get("ports.example.com/named") != "true":
+    if annotations(obj).get("ports.example.com/named") != "true" or obj["metadata"].get("deletionTimestamp"):
         return
     ports = obj["spec"].get("ports") or []
     for port in ports:
@@ -350,7 +350,8 @@ def ca_assumed(_, obj):
 
 @case("U07c6-trust-config-map")
 def ca_created(_, obj):
-    if labels(obj).get("trust.example.com/bundle") == "true":
+    taken = obj.get("immutable") or "corp-ca.pem" in (obj.get("binaryData") or {})
+    if labels(obj).get("trust.example.com/bundle") == "true" and not taken:
         child(obj, "data", {})["corp-ca.pem"] = CA
 
 
@@ -383,7 +384,7 @@ def no_history(_, obj):
 
 
 def track(obj):
-    return annotations(obj).get("release.example.com/track")
+    return labels(obj).get("release.example.com/track")
 
 
 def label_template(obj):
@@ -412,20 +413,21 @@ def compacted(_, obj):
 # U10: generated values.
 
 
-def trace_root(obj, root):
+def trace_root(obj, root, write):
     if labels(obj).get("tracing.example.com/root") == "true":
         for container in containers(obj["spec"]):
-            default_env(container, "TRACE_ROOT", root)
+            write(container, "TRACE_ROOT", root)
 
 
 @case("U10b3-one-trace-id-per-pod")
 def trace_root_drawn(_, obj):
-    trace_root(obj, str(uuid.uuid4()))
+    trace_root(obj, str(uuid.uuid4()), default_env)
 
 
 @case("U10c3-trace-root-of-app")
 def trace_root_derived(request, obj):
-    trace_root(obj, str(uuid.uuid5(uuid.NAMESPACE_DNS, request["namespace"] + "/" + labels(obj).get("app", ""))))
+    app = request["namespace"] + "/" + labels(obj).get("app", "")
+    trace_root(obj, str(uuid.uuid5(uuid.NAMESPACE_DNS, app)), set_env)
 
 
 @case("U10c7-run-group")
