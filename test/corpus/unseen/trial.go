@@ -33,7 +33,7 @@ type Trial struct {
 }
 
 // Sample returns a copy of the sample as the API server sends it.
-func (t *Trial) Sample() object {
+func (t *Trial) Sample() map[string]any {
 	t.TB.Helper()
 	var obj object
 	if err := yaml.Unmarshal([]byte(t.Case.Sample), &obj); err != nil {
@@ -44,7 +44,7 @@ func (t *Trial) Sample() object {
 
 // Canonical returns obj in the form that the API server stores. It decodes built-in kinds into their Go types, which
 // spells quantities in one way and drops nulls. The form of a custom resource stays.
-func (t *Trial) Canonical(obj object) object {
+func (t *Trial) Canonical(obj object) map[string]any {
 	t.TB.Helper()
 	obj = clone(obj)
 	gvk := kindOf(obj)
@@ -191,13 +191,13 @@ func (i *Instance) Try(obj object) Answer {
 }
 
 // Create makes a CREATE that must be admitted, and returns the result.
-func (i *Instance) Create(obj object) object {
+func (i *Instance) Create(obj object) map[string]any {
 	i.t.TB.Helper()
 	return i.admitted(i.Try(obj))
 }
 
 // Update makes an UPDATE that must be admitted, and returns the result.
-func (i *Instance) Update(obj, old object) object {
+func (i *Instance) Update(obj, old object) map[string]any {
 	i.t.TB.Helper()
 	return i.admitted(i.Call(i.t.Request(admissionv1.Update, obj, old)))
 }
