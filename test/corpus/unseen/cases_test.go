@@ -68,16 +68,15 @@ func TestCounts(t *testing.T) {
 
 // TestCases checks each case by itself: the sample, the registration, and what the case says about its webhook.
 func TestCases(t *testing.T) {
-	shared := startPython(t)
+	shared := httputil.NewSingleHostReverseProxy(StartPython(t, PythonProgram))
 	for _, c := range Cases() {
 		t.Run(c.Name, func(t *testing.T) {
 			trial := &Trial{TB: t, Case: &c, Start: c.New}
 			if c.Path != "" {
-				trial.Start = func() http.Handler { return httputil.NewSingleHostReverseProxy(StartPython(t, PythonProgram)) }
 				trial.Start = func() http.Handler { return shared }
 			}
 			if c.Path != "" && c.Family == memoryFamily {
-				trial.Start = func() http.Handler { return startPython(t) }
+				trial.Start = func() http.Handler { return httputil.NewSingleHostReverseProxy(StartPython(t, PythonProgram)) }
 			}
 			checkSample(t, trial)
 			checkRegistration(t, trial)
