@@ -138,10 +138,10 @@ func TestAbandonedRequestsAreNotSent(t *testing.T) {
 					t.Errorf("got %v", err)
 				}
 			})
-			time.Sleep(10 * time.Second / 55)
+			time.Sleep(10 * time.Second / 55) //nolint:forbidigo // in a bubble of testing/synctest
 		}
 		all.Wait() // the last calls have given up before the outage ends
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) //nolint:forbidigo // in a bubble of testing/synctest
 		if err := do("later", 100*time.Millisecond); err != nil || calls.Load() != 2 {
 			t.Errorf("after the outage: %v; %d requests were sent", err, calls.Load())
 		}

@@ -62,7 +62,8 @@ func text(r *Report) string {
 	return b.String()
 }
 
-func shareOf(cases []corpus.Case, share int) (some []corpus.Case) {
+// shareOf returns every share-th element of a list.
+func shareOf[T any](cases []T, share int) (some []T) {
 	for i := 0; i < len(cases); i += share {
 		some = append(some, cases[i])
 	}

@@ -162,7 +162,9 @@ func TestObjectsAreWhereTheyBelong(t *testing.T) {
 
 // isCopy reports whether a namespace is one of those in which the harness places copies of an object and objects that
 // have no namespace.
-func isCopy(namespace string) bool { return namespace == "copies" || namespace == objects.TestNamespace }
+func isCopy(namespace string) bool {
+	return namespace == "copies" || namespace == objects.TestNamespace
+}
 
 func TestNamespaceSelector(t *testing.T) {
 	selects := func(s *metav1.LabelSelector) func(w *admissionregistrationv1.MutatingWebhook) {

@@ -36,7 +36,8 @@ import (
 const (
 	// ExcludeAnnotation on a Pod with the value "true" excludes the Pod from all presets.
 	ExcludeAnnotation = "podpreset.admission.kubernetes.io/exclude"
-	// AppliedPrefix, followed by the name of a preset, is the key of the annotation that the hook adds for the preset.
+	// AppliedPrefix is the beginning of the key of the annotation that the hook adds for a preset. The name of the preset
+	// follows.
 	AppliedPrefix = "podpreset.admission.kubernetes.io/podpreset-"
 )
 

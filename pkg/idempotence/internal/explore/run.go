@@ -101,11 +101,11 @@ func (r *Run) try(c *laws.Case) {
 		smaller, _ := r.Check(c) // Check, unlike Try, does not count the case
 		return r.Judge(smaller)
 	})
-	if smaller := r.PlacesOf(f); r.Tally.knows(f, smaller...) { // the smaller case fails in another way
+	smaller := r.PlacesOf(f)
+	if r.Tally.knows(f, smaller...) { // the smaller case fails in another way
 		return
-	} else {
-		places = append(places, smaller...)
 	}
+	places = append(places, smaller...)
 	if f.Advice && len(r.Tally.causes[c.Law]) >= maxFindings+maxAdvice {
 		return
 	}

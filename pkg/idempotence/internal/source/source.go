@@ -6,6 +6,7 @@ package source
 
 import (
 	"go/ast"
+	"go/build"
 	"go/token"
 	"net/http"
 	"reflect"
@@ -111,7 +112,7 @@ func functions(v reflect.Value, depth int, seen map[reflect.Type]bool, add func(
 
 // isOwn reports whether a source file can be the webhook's own: not one of Go or of the libraries that serve webhooks.
 func isOwn(file string) bool {
-	if !strings.HasSuffix(file, ".go") || runtime.GOROOT() != "" && strings.HasPrefix(file, runtime.GOROOT()+"/") {
+	if !strings.HasSuffix(file, ".go") || build.Default.GOROOT != "" && strings.HasPrefix(file, build.Default.GOROOT+"/") {
 		return false
 	}
 	for _, library := range []string{"/k8s.io/", "/sigs.k8s.io/", "/admitkit/pkg/", "/github.com/admitkit/admitkit@"} {
