@@ -140,7 +140,7 @@ func TestAbandonedRequestsAreNotSent(t *testing.T) {
 			})
 			time.Sleep(10 * time.Second / 55) //nolint:forbidigo // in a bubble of testing/synctest
 		}
-		all.Wait() // the last calls have given up before the outage ends
+		all.Wait()              // the last calls have given up before the outage ends
 		time.Sleep(time.Second) //nolint:forbidigo // in a bubble of testing/synctest
 		if err := do("later", 100*time.Millisecond); err != nil || calls.Load() != 2 {
 			t.Errorf("after the outage: %v; %d requests were sent", err, calls.Load())
