@@ -87,7 +87,8 @@ func TestProjects(t *testing.T) {
 	}
 }
 
-// TestOurExamples checks that the manifests of this repository break no rule.
+// TestOurExamples checks that the manifests of the examples break no rule. The gallery suppresses two findings with a
+// reason, and has a test of its own.
 func TestOurExamples(t *testing.T) {
 	files, err := filepath.Glob("../../examples/*/manifests/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -95,6 +96,9 @@ func TestOurExamples(t *testing.T) {
 	}
 	configurations := 0
 	for _, file := range files {
+		if strings.Contains(file, "/gallery/") {
+			continue
+		}
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
