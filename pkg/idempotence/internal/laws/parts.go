@@ -69,7 +69,7 @@ func (l partsThere) missing(c *Case, x *objects.Object, plain, out *session.Outc
 		return nil
 	}
 	v := l.Finding(c, Incomplete, "if a part of the result exists already, the webhook leaves out "+change.Path.String(), plain, out)
-	if l.mayBeInput(c, plain) || l.inOneStruct(c, change.Path) || edits.IsNote(change.Path) && l.notesWhatItDid(c, x, plain) {
+	if isWordOfCommand(change.Path) || l.mayBeInput(c, plain) || l.inOneStruct(c, change.Path) || edits.IsNote(change.Path) && l.notesWhatItDid(c, x, plain) {
 		v.Advice = true
 	}
 	return v
@@ -83,6 +83,12 @@ func (l partsThere) leftOut(law Law, x *objects.Object, plain, out *session.Outc
 		}
 	}
 	return tree.Change{}, false
+}
+
+// isWordOfCommand reports whether a path leads to one word of a command. A webhook that wraps a command looks for its own
+// wrapper there, not for each word that it would add.
+func isWordOfCommand(p tree.Path) bool {
+	return len(p) > 1 && p[len(p)-1].Element && p[len(p)-2].Name == "command"
 }
 
 // mayBeInput reports whether an edit of the case sets a value that differs from the webhook's. The user may then want
