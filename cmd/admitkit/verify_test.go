@@ -32,7 +32,7 @@ func TestVerifyIsInterrupted(t *testing.T) {
 	}{
 		{"at the first call", 1, nil, ""},
 		{"before any result", 100, nil, ""},
-		{"in the middle", 200, nil, "\nFAILS  "},
+		{"in the middle", 200, nil, "\nFAILS  existing parts (L5)"},
 		{"during a slow observe command", 2, []string{"--observe", "exec 3>running; echo begun >&3; sleep 1000"}, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/explore"
 	"github.com/admitkit/admitkit/test/corpus"
 )
 
@@ -27,9 +28,12 @@ func broken(t *testing.T, number string) corpus.Case {
 func TestCallsOnlyForObjectsSelected(t *testing.T) {
 	c := broken(t, "P01")
 	c.Webhook.ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"inject": "yes"}}
-	report := runCase(t, c, Options{})
-	if report.OK() || report.Changed == 0 || len(report.Triggers) == 0 {
-		t.Errorf("the objects do not have the label of the selector:\n%s", text(report))
+	if report := runCase(t, c, Options{}); report.OK() || len(report.Triggers) == 0 {
+		t.Errorf("the objects do not get the label of the selector:\n%s", text(report))
+	}
+	report := runCase(t, c, Options{}, explore.Triggers) // the objects do not have the label
+	if !report.OK() || report.Changed != 0 || len(report.Incomplete) == 0 || report.Incomplete[0].Code != ReasonSamplesNeeded {
+		t.Errorf("without a sample that is selected:\n%s", text(report))
 	}
 	c.Samples = append(c.Samples, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"inject": "yes"}},
@@ -43,10 +47,7 @@ func TestCallsOnlyForObjectsSelected(t *testing.T) {
 func TestSelectorThatExcludesAllObjectsIsReported(t *testing.T) {
 	in := &metav1.LabelSelector{MatchLabels: map[string]string{"inject": "yes"}}
 	for want, set := range map[string]func(*admissionregistrationv1.MutatingWebhook){
-		"objectSelector inject=yes,!inject": func(w *admissionregistrationv1.MutatingWebhook) {
-			w.ObjectSelector = in.DeepCopy()
-			w.ObjectSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "inject", Operator: metav1.LabelSelectorOpDoesNotExist}}
-		},
+		"objectSelector inject=yes": func(w *admissionregistrationv1.MutatingWebhook) { w.ObjectSelector = in },
 		"namespaceSelector inject=yes,inject,!inject": func(w *admissionregistrationv1.MutatingWebhook) {
 			w.NamespaceSelector = in.DeepCopy()
 			w.NamespaceSelector.MatchExpressions = []metav1.LabelSelectorRequirement{
@@ -58,7 +59,7 @@ func TestSelectorThatExcludesAllObjectsIsReported(t *testing.T) {
 	} {
 		c := broken(t, "P01")
 		set(&c.Webhook)
-		report := runCase(t, c, Options{Objects: 3})
+		report := runCase(t, c, Options{Objects: 3}, explore.Triggers)
 		if want := "the webhook was called for none of 3 objects: " + want + ": add objects"; !strings.Contains(report.Texts(report.Incomplete), want) {
 			t.Errorf("want %q:\n%s", want, text(report))
 		}

@@ -137,8 +137,11 @@ func TestObjectsAreWhereTheyBelong(t *testing.T) {
 					object = old
 				}
 				meta := at(object, "metadata")
-				if isCopy(r.Namespace) && tt.inObject != nil {
-					return "" // the object is a copy in another namespace, or lost its own
+				if tt.inObject != nil && r.Namespace != tt.inRequest && isCopy(r.Namespace) {
+					if got := meta["namespace"]; got != nil && got != r.Namespace {
+						return fmt.Sprintf("the copy's namespace is %v", got)
+					}
+					return ""
 				}
 				if got := meta["namespace"]; got != tt.inObject && (got != nil || tt.inObject == nil) {
 					return fmt.Sprintf("the object's namespace is %v", got)
