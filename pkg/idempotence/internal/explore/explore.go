@@ -41,7 +41,7 @@ func (r *Run) All() {
 			return
 		}
 		if out.Late() {
-			r.tellLate(x, out)
+			r.reportLate(x, out)
 			continue
 		}
 		if len(out.Calls) > 0 {

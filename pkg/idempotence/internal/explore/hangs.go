@@ -53,9 +53,9 @@ func (r *Run) hangs(x *objects.Object, out *session.Outcome) bool {
 	return true
 }
 
-// tellLate reports a finding about an object to which the webhook did not respond in time, although it responds to
+// reportLate reports a finding about an object to which the webhook did not respond in time, although it responds to
 // others. No other law is checked on the object, because each call would last until the timeout.
-func (r *Run) tellLate(x *objects.Object, out *session.Outcome) {
+func (r *Run) reportLate(x *objects.Object, out *session.Outcome) {
 	if r.Over() || slices.Contains(r.Without, laws.L2) {
 		return
 	}
