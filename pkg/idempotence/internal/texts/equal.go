@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -96,24 +97,24 @@ func otherYAML(text string) (out []string) {
 }
 
 var (
-	quantity = regexp.MustCompile(`^[0-9.]+(Ki|Mi|Gi|Ti|Pi|m|k|M|G|T|P)$`)
-	duration = regexp.MustCompile(`^([0-9.]+(h|m|s|ms))+$`)
+	quantity = lazy(`^[0-9.]+(Ki|Mi|Gi|Ti|Pi|m|k|M|G|T|P)$`)
+	duration = lazy(`^([0-9.]+(h|m|s|ms))+$`)
 	// The name of a field or variable tells whether a text such as 5m is a duration or a quantity.
-	namedDuration = regexp.MustCompile(`(?i)(timeout|interval|period|duration|ttl|delay|grace|deadline|expir|backoff|wait)`)
-	namedAmount   = regexp.MustCompile(`(?i)(cpu|memory|storage|size|limit|request|capacity|disk|heap)`)
-	reference     = regexp.MustCompile(`^([a-z0-9]+([._-][a-z0-9]+)*)(:[0-9]+)?(/[a-z0-9._-]+)*(:[A-Za-z0-9._-]+)?(@sha256:[0-9a-f]{64})?$`)
+	namedDuration = lazy(`(?i)(timeout|interval|period|duration|ttl|delay|grace|deadline|expir|backoff|wait)`)
+	namedAmount   = lazy(`(?i)(cpu|memory|storage|size|limit|request|capacity|disk|heap)`)
+	reference     = lazy(`^([a-z0-9]+([._-][a-z0-9]+)*)(:[0-9]+)?(/[a-z0-9._-]+)*(:[A-Za-z0-9._-]+)?(@sha256:[0-9a-f]{64})?$`)
 )
 
 // Scalar returns the format of a text with one value, such as a quantity. name is the name of its field, variable or
 // annotation.
 func Scalar(name, text string) (Format, bool) {
-	isQuantity, isDuration := quantity.MatchString(text), duration.MatchString(text)
+	isQuantity, isDuration := quantity().MatchString(text), duration().MatchString(text)
 	if isQuantity && isDuration {
-		isDuration = namedDuration.MatchString(name)
-		isQuantity = !isDuration && namedAmount.MatchString(name)
+		isDuration = namedDuration().MatchString(name)
+		isQuantity = !isDuration && namedAmount().MatchString(name)
 	}
 	switch {
-	case name == "image" && reference.MatchString(text):
+	case name == "image" && reference().MatchString(text):
 		return Image, true
 	case isQuantity:
 		return Quantity, len(otherQuantities(text)) > 0
@@ -205,4 +206,9 @@ func fullImage(text string) string {
 		text += ":latest"
 	}
 	return text
+}
+
+// lazy compiles an expression when it is first used, so that programs that link the harness start quickly.
+func lazy(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }

@@ -5,7 +5,6 @@ package texts
 import (
 	"maps"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,13 +48,13 @@ func Grown(before, after string) (Format, bool) {
 }
 
 var (
-	number  = regexp.MustCompile(`^[0-9]+$`)
-	pair    = regexp.MustCompile(`^[A-Za-z0-9./_-]+=`)
-	colon   = regexp.MustCompile(`^[A-Za-z0-9._-]+:[^/]`)
-	upper   = regexp.MustCompile(`^[A-Z][A-Z0-9_]+$`)
-	host    = regexp.MustCompile(`^\.?[a-z0-9-]+(\.[a-z0-9-]+)+$`)
-	image   = regexp.MustCompile(`^[a-z0-9.:-]+(/[a-z0-9._-]+)+[:@]`)
-	keyword = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$`)
+	number  = lazy(`^[0-9]+$`)
+	pair    = lazy(`^[A-Za-z0-9./_-]+=`)
+	colon   = lazy(`^[A-Za-z0-9._-]+:[^/]`)
+	upper   = lazy(`^[A-Z][A-Z0-9_]+$`)
+	host    = lazy(`^\.?[a-z0-9-]+(\.[a-z0-9-]+)+$`)
+	image   = lazy(`^[a-z0-9.:-]+(/[a-z0-9._-]+)+[:@]`)
+	keyword = lazy(`^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$`)
 )
 
 // Token returns an item of another party that is like an item of the webhook: a flag, a path, a number or a name. n
@@ -76,21 +75,21 @@ func Token(like string, n int) string {
 		return "https://" + name + ".example.com/?a=b"
 	case strings.HasPrefix(like, "/"):
 		return "/" + name
-	case number.MatchString(like):
+	case number().MatchString(like):
 		return strconv.Itoa(18990 + n)
-	case pair.MatchString(like):
+	case pair().MatchString(like):
 		return name + "=cml2YWw=" // as in base64, the value has an equals sign
-	case image.MatchString(like):
+	case image().MatchString(like):
 		return "registry.example.com/" + name + ":1"
-	case colon.MatchString(like):
+	case colon().MatchString(like):
 		return name + ":on"
-	case upper.MatchString(like):
+	case upper().MatchString(like):
 		return strings.ToUpper(name)
 	}
 	if _, err := netip.ParseAddr(like); err == nil {
 		return "198.51.100." + strconv.Itoa(7+n)
 	}
-	if host.MatchString(like) {
+	if host().MatchString(like) {
 		return name + ".example.com"
 	}
 	return name
@@ -195,10 +194,10 @@ func Sample(own string) string {
 // and numbers: of two similar flags, the user's may be meant to replace the webhook's.
 func Alike(item string) string {
 	switch {
-	case number.MatchString(item) && len(item) < 5:
+	case number().MatchString(item) && len(item) < 5:
 		return item + "1"
-	case number.MatchString(item):
-	case keyword.MatchString(item):
+	case number().MatchString(item):
+	case keyword().MatchString(item):
 		return "my-" + item + "-2"
 	case strings.HasPrefix(item, "/") && !strings.ContainsAny(item, " =:,"):
 		return "/my" + item + "-2"

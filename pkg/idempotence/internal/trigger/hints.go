@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -71,6 +72,9 @@ func (h *Hints) AddName(webhook string) {
 	labels := strings.Split(webhook, ".")
 	for i := range max(len(labels)-1, 0) {
 		domain := strings.Join(labels[i:], ".")
+		if !IsKey(domain + "/x") { // such as the address of a webhook that is tested by URL
+			continue
+		}
 		for _, word := range words {
 			h.Keys = appendNew(h.Keys, mostKeys, domain+"/"+word)
 		}
@@ -86,38 +90,38 @@ func (h *Hints) AddName(webhook string) {
 }
 
 var (
-	quoted   = regexp.MustCompile(`'([^'\n]{1,253})'|"([^"\n]{1,253})"`)
-	compared = regexp.MustCompile(`\[\??['"]([^'"]+)['"]\](?:\.orValue\([^)]*\))?\s*(?:==|!=)\s*['"]([^'"]*)['"]`)
+	quoted   = lazy(`'([^'\n]{1,253})'|"([^"\n]{1,253})"`)
+	compared = lazy(`\[\??['"]([^'"]+)['"]\](?:\.orValue\([^)]*\))?\s*(?:==|!=)\s*['"]([^'"]*)['"]`)
 	// qualified matches keys with a domain in running text.
-	qualified = regexp.MustCompile(`[a-z0-9][a-z0-9.-]*\.[a-z]+/[A-Za-z0-9._-]*[A-Za-z0-9]`)
-	assigned  = regexp.MustCompile(`([a-z0-9][a-z0-9.-]*/[A-Za-z0-9._-]*[A-Za-z0-9])["']?\s*(?:=|:|to|is|must be|should be)\s*["']?([A-Za-z0-9._-]+)`)
+	qualified = lazy(`[a-z0-9][a-z0-9.-]*\.[a-z]+/[A-Za-z0-9._-]*[A-Za-z0-9]`)
+	assigned  = lazy(`([a-z0-9][a-z0-9.-]*/[A-Za-z0-9._-]*[A-Za-z0-9])["']?\s*(?:=|:|to|is|must be|should be)\s*["']?([A-Za-z0-9._-]+)`)
 )
 
 // AddExpression adds the texts in the CEL expression of a matchCondition.
 func (h *Hints) AddExpression(expression string) {
-	for _, m := range compared.FindAllStringSubmatch(expression, -1) {
+	for _, m := range compared().FindAllStringSubmatch(expression, -1) {
 		h.AddPair(m[1], m[2])
 	}
-	for _, m := range quoted.FindAllStringSubmatch(expression, -1) {
+	for _, m := range quoted().FindAllStringSubmatch(expression, -1) {
 		h.AddText(m[1] + m[2])
 	}
-	for _, m := range bare.FindAllStringSubmatch(expression, -1) {
+	for _, m := range bare().FindAllStringSubmatch(expression, -1) {
 		h.Keys = appendNew(h.Keys, mostKeys, m[1]+m[2])
 	}
 }
 
 // bare matches keys without a domain in an expression, such as object.metadata.labels.team or "team" in labels.
-var bare = regexp.MustCompile(`(?:labels|annotations)(?:\.\??|\[\??['"])([A-Za-z0-9][A-Za-z0-9_./-]*)|['"]([A-Za-z0-9_./-]+)['"]\s+in\s`)
+var bare = lazy(`(?:labels|annotations)(?:\.\??|\[\??['"])([A-Za-z0-9][A-Za-z0-9_./-]*)|['"]([A-Za-z0-9_./-]+)['"]\s+in\s`)
 
 // AddMessage adds the keys and quoted texts in a message of the webhook, such as that of a denial.
 func (h *Hints) AddMessage(text string) {
-	for _, m := range assigned.FindAllStringSubmatch(text, -1) {
+	for _, m := range assigned().FindAllStringSubmatch(text, -1) {
 		h.AddPair(m[1], m[2])
 	}
-	for _, key := range qualified.FindAllString(text, -1) {
+	for _, key := range qualified().FindAllString(text, -1) {
 		h.AddText(key)
 	}
-	for _, m := range quoted.FindAllStringSubmatch(text, -1) {
+	for _, m := range quoted().FindAllStringSubmatch(text, -1) {
 		h.AddText(m[1] + m[2])
 	}
 }
@@ -141,4 +145,9 @@ func IsOff(key string) bool {
 		}
 	}
 	return false
+}
+
+// lazy compiles an expression when it is first used, so that programs that link the harness start quickly.
+func lazy(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }
