@@ -3,9 +3,9 @@
 package corpus
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -38,10 +38,12 @@ func (h handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 
 // serve decodes the review of a request and sends the answer to it.
 func serve(w http.ResponseWriter, req *http.Request, answer func(r *review.Request) ([]byte, error)) {
-	body, err := io.ReadAll(req.Body)
+	var body bytes.Buffer
+	body.Grow(int(max(req.ContentLength, 0)) + bytes.MinRead)
+	_, err := body.ReadFrom(req.Body)
 	var r *review.Request
 	if err == nil {
-		r, err = review.Decode(body)
+		r, err = review.Decode(body.Bytes())
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)

@@ -41,7 +41,11 @@ func (q *Query) sent() json.RawMessage {
 
 // review encodes the AdmissionReview of a call.
 func (q *Query) review(k *objects.Kind, uid types.UID) []byte {
-	out := make([]byte, 0, 1024+2*len(q.sent()))
+	var old []byte
+	if q.Old != nil {
+		old = q.Old.Raw
+	}
+	out := make([]byte, 0, 1024+len(q.sent())+len(old)+len(q.user.orAdmin().encoded))
 	out = append(out, `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/`+q.Version+`","request":{"uid":"`...)
 	out = append(out, uid...)
 	gvk := fmt.Sprintf(`{"group":%q,"version":%q,"kind":%q}`, k.Group, k.Version, k.Kind)
@@ -56,10 +60,6 @@ func (q *Query) review(k *objects.Kind, uid types.UID) []byte {
 	out = append(out, `,"operation":"`+string(q.Operation)+`","userInfo":`...)
 	out = append(out, q.user.orAdmin().encoded...)
 	out = appendDocument(append(out, `,"object":`...), q.sent())
-	var old []byte
-	if q.Old != nil {
-		old = q.Old.Raw
-	}
 	out = appendDocument(append(out, `,"oldObject":`...), old)
 	out = strconv.AppendBool(append(out, `,"dryRun":`...), q.DryRun)
 	options := map[admissionv1.Operation]string{admissionv1.Create: "CreateOptions", admissionv1.Update: "UpdateOptions", admissionv1.Delete: "DeleteOptions"}[q.Operation]

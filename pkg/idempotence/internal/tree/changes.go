@@ -30,7 +30,7 @@ type Change struct {
 // elements of y. A value that exists only in x or only in y is one change.
 func Changes(x, y any) []Change {
 	var d differ
-	d.value(nil, x, y)
+	d.value(make(Path, 0, usualDepth), x, y)
 	return d.changes
 }
 
@@ -42,6 +42,9 @@ func (d *differ) add(k Kind, p Path, from, to any) {
 }
 
 func (d *differ) value(p Path, x, y any) {
+	if Equal(x, y) { // most parts of two versions of an object are
+		return
+	}
 	switch from := x.(type) {
 	case map[string]any:
 		if to, ok := y.(map[string]any); ok {
@@ -54,9 +57,7 @@ func (d *differ) value(p Path, x, y any) {
 			return
 		}
 	}
-	if !Equal(x, y) {
-		d.add(Replaced, p, x, y)
-	}
+	d.add(Replaced, p, x, y)
 }
 
 func (d *differ) object(p Path, x, y map[string]any) {
@@ -121,7 +122,7 @@ func steps(p Path, list []any) []Step {
 }
 
 // Leaves calls visit with the path and value of each scalar and of each empty object or list.
-func Leaves(v any, visit func(p Path, value any)) { leaves(nil, v, visit) }
+func Leaves(v any, visit func(p Path, value any)) { leaves(make(Path, 0, usualDepth), v, visit) }
 
 func leaves(p Path, v any, visit func(Path, any)) {
 	switch value := v.(type) {
@@ -144,7 +145,12 @@ func leaves(p Path, v any, visit func(Path, any)) {
 }
 
 // Lists calls visit with the path and elements of each list.
-func Lists(v any, visit func(p Path, list []any)) { lists(nil, v, visit) }
+func Lists(v any, visit func(p Path, list []any)) {
+	lists(make(Path, 0, usualDepth), v, visit)
+}
+
+// usualDepth is enough for the paths in most documents, so that a walk allocates one path.
+const usualDepth = 16
 
 func lists(p Path, v any, visit func(Path, []any)) {
 	switch value := v.(type) {

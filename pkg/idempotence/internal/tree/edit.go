@@ -3,26 +3,29 @@
 package tree
 
 import (
+	"maps"
 	"slices"
 )
 
 // Put returns the document with a value at a path. It creates missing parents and appends a missing element to its
 // list. It returns false if the path leads through a value that is neither object nor list, or into a missing element.
-func Put(doc any, p Path, value any) (any, bool) { return edit(doc, nil, p, &value) }
+// The result shares the value, and what is not on the path, with its sources, so none of them may be changed later.
+func Put(doc any, p Path, value any) (any, bool) { return edit(doc, p, 0, &value) }
 
 // Remove returns the document without the value at a path, or false if there is no value.
-func Remove(doc any, p Path) (any, bool) { return edit(doc, nil, p, nil) }
+func Remove(doc any, p Path) (any, bool) { return edit(doc, p, 0, nil) }
 
-// edit copies the values on the path and shares all others.
-func edit(doc any, at, rest Path, value *any) (any, bool) {
+// edit edits the value at p[:depth]. It copies the values on the path and shares all others.
+func edit(doc any, p Path, depth int, value *any) (any, bool) {
+	rest := p[depth:]
 	if len(rest) == 0 {
 		if value == nil {
 			return nil, false
 		}
-		return Clone(*value), true
+		return *value, true
 	}
 	if rest[0].Element {
-		return editList(doc, at, rest, value)
+		return editList(doc, p, depth, value)
 	}
 	object, ok := doc.(map[string]any)
 	if !ok && doc != nil {
@@ -33,21 +36,22 @@ func edit(doc any, at, rest Path, value *any) (any, bool) {
 	if value == nil && !has {
 		return nil, false
 	}
-	out := make(map[string]any, len(object)+1)
-	for k, v := range object {
-		out[k] = v
+	out := maps.Clone(object)
+	if out == nil {
+		out = map[string]any{}
 	}
 	if value == nil && len(rest) == 1 {
 		delete(out, name)
 		return out, true
 	}
-	if inner, ok = edit(inner, append(slices.Clip(at), rest[0]), rest[1:], value); ok {
+	if inner, ok = edit(inner, p, depth+1, value); ok {
 		out[name] = inner
 	}
 	return out, ok
 }
 
-func editList(doc any, at, rest Path, value *any) (any, bool) {
+func editList(doc any, p Path, depth int, value *any) (any, bool) {
+	at, rest := p[:depth], p[depth:]
 	list, ok := doc.([]any)
 	if !ok && doc != nil {
 		return nil, false
@@ -57,11 +61,11 @@ func editList(doc any, at, rest Path, value *any) (any, bool) {
 	case i < 0 && (value == nil || len(rest) > 1):
 		return nil, false
 	case i < 0:
-		return append(slices.Clone(list), Clone(*value)), true
+		return append(slices.Clip(list), *value), true
 	case value == nil && len(rest) == 1:
 		return slices.Delete(slices.Clone(list), i, i+1), true
 	}
-	inner, ok := edit(list[i], append(slices.Clip(at), rest[0]), rest[1:], value)
+	inner, ok := edit(list[i], p, depth+1, value)
 	if !ok {
 		return nil, false
 	}
@@ -81,5 +85,5 @@ func Insert(doc any, list Path, index int, element any) (any, bool) {
 	if index < 0 || index > len(elements) {
 		index = len(elements)
 	}
-	return Put(doc, list, slices.Insert(slices.Clone(elements), index, Clone(element)))
+	return Put(doc, list, slices.Concat(elements[:index], []any{element}, elements[index:]))
 }
