@@ -24,6 +24,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/klog/v2"
 
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
@@ -71,6 +72,7 @@ type named struct {
 var logger = logr.FromSlogHandler(newTraceHandler(os.Stderr))
 
 func main() {
+	klog.SetLoggerWithOptions(logger.WithName("client-go"), klog.ContextualLogger(true)) // for the errors of caches
 	if err := answerRequest(bufio.NewReader(os.Stdin), os.Stdout); err != nil {
 		reply(os.Stdout, answer{Error: lines(err)})
 		os.Exit(1)
@@ -188,7 +190,7 @@ func run(ctx context.Context, stop func(), in io.Reader, out io.Writer, s *serve
 	go func() {
 		addr, err := server.Addr(ctx)
 		if err == nil {
-			err = found.waitReady(ctx)
+			err = found.waitReady(ctx, os.Stderr)
 		}
 		if err != nil {
 			failed <- err
@@ -213,15 +215,20 @@ func run(ctx context.Context, stop func(), in io.Reader, out io.Writer, s *serve
 	}
 }
 
-// syncTimeout bounds how long the caches of the hooks may take to sync.
-const syncTimeout = 30 * time.Second
+const (
+	// syncTimeout bounds how long the caches of the hooks may take to sync.
+	syncTimeout = 30 * time.Second
+	// noticeAfter is the time after which waitReady says what it waits for.
+	noticeAfter = 2 * time.Second
+)
 
-// waitReady waits until the caches of the hooks have synced.
-func (f *hookList) waitReady(ctx context.Context) error {
+// waitReady waits until the caches of the hooks have synced. If that takes long, it says so in the log.
+func (f *hookList) waitReady(ctx context.Context, log io.Writer) error {
 	if f.ready == nil {
 		return nil
 	}
-	deadline := time.Now().Add(syncTimeout)
+	start, noticed := time.Now(), false
+	deadline := start.Add(syncTimeout)
 	for {
 		err := f.ready(ctx)
 		switch {
@@ -229,6 +236,9 @@ func (f *hookList) waitReady(ctx context.Context) error {
 			return nil
 		case time.Now().After(deadline):
 			return fmt.Errorf("the hooks were not ready after %s: %w: check that the program has the RBAC rules of deps.Needs", syncTimeout, err)
+		case !noticed && time.Since(start) > noticeAfter:
+			noticed = true
+			fmt.Fprintf(log, "the new hooks answer when they are ready, or not at all after %s: %v\n", syncTimeout, err)
 		}
 		select {
 		case <-ctx.Done():
