@@ -231,6 +231,11 @@ var lawL6 = description{
 			cause: "The webhook acts on CREATE only, or takes a mark of the old object as proof that the new one has its parts.",
 			fix:   "On UPDATE, check the new object and add what it lacks. If you set a field only once on purpose, take its value from the old object.",
 		},
+		FailurePutsBack: {
+			requests: []string{"an update that changes nothing", "an update with the whole manifest"},
+			cause:    "The webhook copies values of the old object that the new one lacks, and not only its own.",
+			fix:      "Copy only the values that the webhook itself has set.",
+		},
 	},
 }
 

@@ -19,17 +19,12 @@ import (
 
 // misjudged lists the webhooks of the unseen corpus that the harness misjudges, with the reasons.
 var misjudged = map[string]string{
-	"U01c4-batch-window-env-everywhere": "flagged: an apply merges the variables that it adds in another order (L6)",
 	"U02b5-log-endpoint-team":           "missed: no edit changes the query of a URL",
-	"U03c2-scratch-volume-by-path":      "flagged: it uses an emptyDir of the user that has other settings (L5)",
 	"U04b4-seen-request-uids":           "missed: no request is sent again with the same uid",
 	"U05b3-vault-env-wrapper":           "reported as advice (L12)",
-	"U05c2-pod-ip-present":              "flagged: an apply merges the variables in another order (L6)",
-	"U06c5-name-of-own-container":       "flagged: an edit makes a quantity of a custom resource invalid",
 	"U08b1-empty-security-contexts":     "reported as advice (L1)",
 	"U08b4-profile-with-false":          "missed: zero booleans count only beside other empty values",
 	"U08b5-empty-issuer":                "missed: a single empty text in an annotation",
-	"U09b5-annotations-carried-over":    "missed: no update removes an annotation of the user",
 }
 
 // shareOfUnseen is n if the test uses every n-th webhook. With ADMITKIT_CASES=all, shareOfHeldOut is 1, and it uses all.

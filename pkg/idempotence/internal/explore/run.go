@@ -57,6 +57,9 @@ func New(s *session.Session, options laws.Options, inputs *Inputs, settings Sett
 	options.FirstVersionOnly = settings.Unused[ReviewVersions]
 	options.UsualEncodingOnly = settings.Unused[OtherEncodings]
 	inputs.restrict(settings.Unused)
+	if s.Kind.GoType == nil {
+		s.LearnTemplates(inputs.samples)
+	}
 	r := &Run{Checker: laws.New(s, options), Settings: settings, Tally: newTally(), inputs: inputs}
 	inputs.seed = settings.Seed
 	inputs.valid = func(doc any) bool { _, ok := r.Valid(doc); return ok }

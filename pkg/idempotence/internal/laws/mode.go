@@ -41,4 +41,5 @@ const (
 	Order              Mode = "depends on the order"
 	AddsZero           Mode = "adds a zero value"
 	LostByReplace      Mode = "lost by replace"
+	PutsBack           Mode = "puts back"
 )

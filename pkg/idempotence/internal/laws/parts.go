@@ -180,12 +180,16 @@ func (l partsThere) misused(c *Case, part *objects.Object, plain, out *session.O
 			name, _ := volume.(map[string]any)["name"].(string)
 			if mounts(out.After.Doc, name) > mounts(part.Doc, name) {
 				found = l.Finding(c, Misuses, "a volume of the user has the name of the webhook's volume, and the webhook mounts it as its own: "+path.String(), out)
+				found.Advice = isEmptyDir(volume) && isEmptyDir(own) // other settings may be what the user wants
 				return
 			}
 		}
 	})
 	return found
 }
+
+// isEmptyDir reports whether a volume starts empty, whatever its settings are.
+func isEmptyDir(volume any) bool { return tree.Has(volume, tree.Path{{Name: "emptyDir"}}) }
 
 // pointsAt returns a finding if the webhook sets a new variable to a path at which the user has mounted another volume,
 // or nil.

@@ -15,13 +15,18 @@ import (
 )
 
 // takesReplacement checks an update whose new object is the whole manifest from which the object was created, as with
-// kubectl replace, a restored backup, or the update of a controller. The update lacks all that the webhook added.
+// kubectl replace, a restored backup, or the update of a controller. The update lacks all that the webhook added. It also
+// lacks an annotation of the user, which must not come back.
 func (l updates) takesReplacement(c *Case) *Finding {
 	manifest, ok := l.Kind.ManifestOf(c.Object)
 	if !ok || !l.Handles(admissionv1.Update) {
 		return nil
 	}
-	created, ok := l.createdFrom(manifest)
+	annotated, ok := tree.Put(manifest, edits.TouchedAnnotation, "yes")
+	if !ok {
+		return nil
+	}
+	created, ok := l.createdFrom(annotated)
 	if !ok {
 		return nil
 	}
@@ -50,6 +55,9 @@ func (l updates) takesReplacement(c *Case) *Finding {
 	}
 	if problems := l.updateProblems(c.Law, out.After, stored.After); len(problems) > 0 {
 		return l.Finding(c, Immutable, "the object cannot be replaced by its manifest, because the webhook changes immutable fields: "+strings.Join(problems, "; "), stored, out)
+	}
+	if tree.Has(stored.After.Doc, edits.TouchedAnnotation) && tree.Has(out.After.Doc, edits.TouchedAnnotation) {
+		return l.Finding(c, PutsBack, "an update cannot remove "+edits.TouchedAnnotation.String()+": the webhook puts it back", stored, out)
 	}
 	lost := l.lostByReplace(c.Law, stored.After, out.After)
 	if len(lost) == 0 {

@@ -32,8 +32,9 @@ type Session struct {
 	// Filled has the problems of new objects that the webhook mends, as fieldOf returns them.
 	Filled map[string]bool
 
-	calls    *int // shared with the sessions of rivals
-	patience *patience
+	templates templates
+	calls     *int // shared with the sessions of rivals
+	patience  *patience
 }
 
 // New returns a session that creates objects, or updates them if no webhook handles CREATE.
@@ -73,10 +74,10 @@ func (s *Session) TakesDryRuns() bool {
 }
 
 // Valid decodes and defaults a document: as a new object, or as a stored one if the operation is not CREATE. It reports
-// false if the API server would reject the object.
+// false if the API server would reject the object, or if a Pod spec in a custom resource is unusable.
 func (s *Session) Valid(doc any) (*objects.Object, bool) {
 	o, err := s.object(doc)
-	if err != nil || len(s.Unfilled(s.Kind.Problems(o))) > 0 {
+	if err != nil || len(s.Unfilled(s.Kind.Problems(o))) > 0 || !s.templates.usable(o.Doc) {
 		return nil, false
 	}
 	return o, true
