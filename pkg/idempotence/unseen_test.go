@@ -19,12 +19,10 @@ import (
 
 // misjudged lists the webhooks of the unseen corpus that the harness misjudges, with the reasons.
 var misjudged = map[string]string{
-	"U02b5-log-endpoint-team":           "missed: no edit changes the query of a URL",
-	"U04b4-seen-request-uids":           "missed: no request is sent again with the same uid",
-	"U05b3-vault-env-wrapper":           "reported as advice (L12)",
-	"U08b1-empty-security-contexts":     "reported as advice (L1)",
-	"U08b4-profile-with-false":          "missed: zero booleans count only beside other empty values",
-	"U08b5-empty-issuer":                "missed: a single empty text in an annotation",
+	"U02b5-log-endpoint-team":  "missed: no edit changes the query of a URL",
+	"U05b3-vault-env-wrapper":  "reported as advice (L12)",
+	"U08b4-profile-with-false": "missed: zero booleans count only beside other empty values",
+	"U08b5-empty-issuer":       "missed: a single empty text in an annotation",
 }
 
 // shareOfUnseen is n if the test uses every n-th webhook. With ADMITKIT_CASES=all, shareOfHeldOut is 1, and it uses all.

@@ -34,7 +34,8 @@ func (l pure) check(c *Case) *Finding {
 		return l.underOtherNames(c, x)
 	}
 	same := l.Fresh()
-	first := l.F(same, session.Query{Object: x})
+	uid := session.NewUID()
+	first := l.F(same, session.Query{Object: x, UID: uid})
 	if c.Variant == NextSecond {
 		return l.checkInNextSecond(c, x)
 	}
@@ -59,8 +60,13 @@ func (l pure) check(c *Case) *Finding {
 				}
 			}
 		}
+		q := session.Query{Object: x}
+		if i == 0 && len(c.Before) == 0 {
+			q.UID = uid // the API server's client repeats a call if a proxy asks for it with Retry-After
+			how = "sent again with the same uid"
+		}
 		l.Checks++
-		if v := l.sameAnswer(c, first, l.F(s, session.Query{Object: x}), how); v != nil {
+		if v := l.sameAnswer(c, first, l.F(s, q), how); v != nil {
 			return v
 		}
 	}

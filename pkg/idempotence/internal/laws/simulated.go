@@ -71,7 +71,7 @@ func (t *Trial) fillings(x *objects.Object) (puts []edits.Edit) {
 	if !out.OK() {
 		return nil
 	}
-	for _, p := range edits.Zeros(t.Changed(x, out.After)) {
+	for _, p := range edits.Zeros(t.additions(x, out.After)) {
 		zero, _ := tree.Get(out.After.Doc, p)
 		values := edits.Fillings(p, zero)
 		if value, ok := t.Inputs.Value(p); ok {
@@ -90,6 +90,21 @@ func (t *Trial) fillings(x *objects.Object) (puts []edits.Edit) {
 		}
 	}
 	return puts
+}
+
+// additions returns the changes from x to its result. An empty value that Changed leaves out, as another spelling, counts
+// if the field is a pointer, because a webhook that fills the field where it is nil sees it.
+func (t *Trial) additions(x, result *objects.Object) []tree.Change {
+	changes := t.Changed(x, result)
+	if t.Kind.GoType == nil {
+		return changes
+	}
+	for _, c := range tree.Changes(x.Doc, result.Doc) {
+		if c.Kind == tree.Added && isVoid(c.New) && isSpelling(c) { // Go's encoder leaves out empty values that are no pointers
+			changes = append(changes, c)
+		}
+	}
+	return changes
 }
 
 // Meets reports whether a simulated rival changes the object x or the webhook's result for it. A rival that changes

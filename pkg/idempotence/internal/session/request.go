@@ -4,6 +4,7 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -155,7 +156,7 @@ func (s *Session) begin(w *Webhook, q Query) *call {
 		q.Version = w.Versions()[0]
 	}
 	q.user = s.User
-	c := &call{Answer: &Answer{}, query: q, uid: newUID()}
+	c := &call{Answer: &Answer{}, query: q, uid: cmp.Or(q.UID, NewUID())}
 	c.Exchange = Exchange{Webhook: w.Name, Operation: q.Operation, DryRun: q.DryRun, ReviewVersion: q.Version, Object: q.sent()}
 	c.body = q.review(s.Kind, c.uid)
 	return c

@@ -25,7 +25,8 @@ type Query struct {
 	// Nameless means that the object had no name when the request came. The request then has no name, even if a webhook
 	// has set the name of the object since.
 	Nameless bool
-	user     *User // see Session.User
+	UID      types.UID // empty for a new one
+	user     *User     // see Session.User
 }
 
 // sent returns the document of the request, or nil.

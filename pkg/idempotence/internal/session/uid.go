@@ -27,7 +27,8 @@ var (
 
 const uidLength = len("00000000-0000-4000-8000-000000000000")
 
-func newUID() types.UID { return types.UID(fmt.Sprintf("%s%012x", UIDPrefix, lastUID.Add(1))) }
+// NewUID returns the uid of a new request.
+func NewUID() types.UID { return types.UID(fmt.Sprintf("%s%012x", UIDPrefix, lastUID.Add(1))) }
 
 // Placeholders for uids in a report, so that two reports of the same run are equal.
 const (
