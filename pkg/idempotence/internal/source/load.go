@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// A loader parses the packages of a module, each when it is needed.
+// A loader parses packages of a module when they are needed.
 type loader struct {
 	set     *token.FileSet
 	folders map[string]*folder
@@ -51,7 +51,7 @@ func (l *loader) folderOf(file string) *folder {
 	return f
 }
 
-// load parses the files of a folder that are not tests. It returns nil if the folder cannot be read or too many were
+// load parses the files of a folder, except for tests. It returns nil if the folder has no Go files or mostFolders are
 // loaded.
 func (l *loader) load(dir string) *folder {
 	if f, ok := l.folders[dir]; ok {
@@ -146,10 +146,10 @@ func moduleOf(dir string) (root, module string) {
 	}
 }
 
-// text returns the value of a constant text: a literal, the name of a constant, or a sum of them.
+// text returns the value of a string constant: a literal, the name of a constant or variable, or a sum of these.
 func (c *collector) text(r reached, e ast.Expr) (string, bool) { return c.constant(r.in, r.file, e, 0) }
 
-// deepestConstant bounds how many names of constants lead to a value.
+// deepestConstant is the maximum number of steps from an expression to its value, so that a cycle ends.
 const deepestConstant = 6
 
 func (c *collector) constant(in *folder, file *ast.File, e ast.Expr, depth int) (string, bool) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package source reads the texts in the source of a webhook that is written in Go. Among them are the names and values
-// of the labels and annotations that switch it on.
+// Package source reads string constants in the source code of a webhook that is written in Go. Among them are the keys
+// and values of the labels and annotations that switch it on.
 package source
 
 import (
@@ -14,16 +14,16 @@ import (
 	"strings"
 )
 
-// Texts are the constant texts that a webhook's code uses, those near its entry first.
+// Texts are the string constants in a webhook's code. Those of the handler's own functions come first.
 type Texts struct {
-	Pairs []Pair   // map keys that the code compares with a value
+	Pairs []Pair   // constants in comparisons such as annotations["key"] == "value"
 	All   []string // all texts
 }
 
-// A Pair is a key of a map and a value with which the code compares its entry.
+// A Pair is a key of a map, and a value with which the code compares the entry.
 type Pair struct{ Key, Value string }
 
-// Limits of what is read.
+// Limits, so that reading the source of a large module takes little time.
 const (
 	mostFolders  = 8
 	mostFiles    = 60
@@ -33,8 +33,8 @@ const (
 	deepestField = 4
 )
 
-// Of returns the texts in the source of the handlers that newHandler returns. The source is found by the file names in
-// the program. If it is not at hand, for example because the program was built with -trimpath, Of returns no texts.
+// Of returns the texts in the source of the handler that newHandler returns. The program has the names of its source
+// files. If they cannot be read, for example because the program was built with -trimpath, Of returns no texts.
 func Of(newHandler func() http.Handler) (texts Texts) {
 	defer func() {
 		if recover() != nil { // the user's newHandler failed, which the run reports
@@ -52,7 +52,7 @@ func Of(newHandler func() http.Handler) (texts Texts) {
 	return c.texts
 }
 
-// A position is a place in a source file.
+// A position is a line of a source file.
 type position struct {
 	file string
 	line int
@@ -76,7 +76,8 @@ func positionsOf(newHandler func() http.Handler) (list []position) {
 	return list
 }
 
-// functions calls add with each function in v, and with each method of the types in v.
+// functions calls add with each function in v, and with each method of the types in v. It follows fields, pointers and
+// interfaces. depth is the number of fields on the way to v.
 func functions(v reflect.Value, depth int, seen map[reflect.Type]bool, add func(pc uintptr)) {
 	if !v.IsValid() || depth > deepestField {
 		return
@@ -110,7 +111,7 @@ func functions(v reflect.Value, depth int, seen map[reflect.Type]bool, add func(
 	}
 }
 
-// isOwn reports whether a source file can be the webhook's own: not one of Go or of the libraries that serve webhooks.
+// isOwn reports whether a source file can belong to the webhook: it is part of neither Go nor a library for webhooks.
 func isOwn(file string) bool {
 	if !strings.HasSuffix(file, ".go") || build.Default.GOROOT != "" && strings.HasPrefix(file, build.Default.GOROOT+"/") {
 		return false
@@ -123,7 +124,7 @@ func isOwn(file string) bool {
 	return true
 }
 
-// A collector collects the texts of the declarations that the webhook's code reaches.
+// A collector collects the texts in the webhook's functions and in the declarations to which they refer.
 type collector struct {
 	loader *loader
 	seen   map[ast.Node]bool
@@ -132,7 +133,7 @@ type collector struct {
 	texts  Texts
 }
 
-// A reached is a node to read, with its package and file.
+// A reached is a syntax node that the collector must read, with its package and file.
 type reached struct {
 	node ast.Node
 	in   *folder
@@ -171,7 +172,7 @@ func (c *collector) add(r reached) {
 	}
 }
 
-// walkAll reads the queued nodes, and the declarations that they name.
+// walkAll reads the queued nodes, which queues the declarations to which they refer.
 func (c *collector) walkAll() {
 	for i := 0; i < len(c.queue) && len(c.texts.All) < mostTexts; i++ {
 		c.read(c.queue[i])
@@ -212,7 +213,7 @@ func (c *collector) read(r reached) {
 	})
 }
 
-// reach queues the declarations of a name in a package.
+// reach queues the declarations that have a name in a package. in may be nil.
 func (c *collector) reach(in *folder, name string) {
 	if in == nil {
 		return
@@ -229,7 +230,7 @@ func (c *collector) keep(text string) {
 	}
 }
 
-// cases records the pairs of a switch statement about the entry of a map.
+// cases records a pair for each case of a switch statement such as switch annotations["key"].
 func (c *collector) cases(r reached, n *ast.SwitchStmt) {
 	if n.Tag == nil {
 		return

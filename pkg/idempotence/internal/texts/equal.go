@@ -18,7 +18,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// Equal returns other texts with the same meaning, at most three.
+// Equal returns at most three other texts with the same meaning.
 func (f Format) Equal(text string) (out []string) {
 	switch f {
 	case JSON:
@@ -51,7 +51,8 @@ func (f Format) Equal(text string) (out []string) {
 	return out
 }
 
-// otherJSON returns a document with indentation, and with its members in reverse order and a blank after each colon.
+// otherJSON returns two other forms of a document: one with indentation, and one with the members in reverse order and
+// a blank after each colon and comma.
 func otherJSON(text string) (out []string) {
 	var indented bytes.Buffer
 	if json.Indent(&indented, []byte(text), "", "  ") == nil && indented.String() != text {
@@ -99,14 +100,15 @@ func otherYAML(text string) (out []string) {
 var (
 	quantity = lazy(`^[0-9.]+(Ki|Mi|Gi|Ti|Pi|m|k|M|G|T|P)$`)
 	duration = lazy(`^([0-9.]+(h|m|s|ms))+$`)
-	// The name of a field or variable tells whether a text such as 5m is a duration or a quantity.
+	// namedDuration and namedAmount match names of fields and variables. The name decides whether a text such as 5m is
+	// a duration or a quantity.
 	namedDuration = lazy(`(?i)(timeout|interval|period|duration|ttl|delay|grace|deadline|expir|backoff|wait)`)
 	namedAmount   = lazy(`(?i)(cpu|memory|storage|size|limit|request|capacity|disk|heap)`)
 	reference     = lazy(`^([a-z0-9]+([._-][a-z0-9]+)*)(:[0-9]+)?(/[a-z0-9._-]+)*(:[A-Za-z0-9._-]+)?(@sha256:[0-9a-f]{64})?$`)
 )
 
-// Scalar returns the format of a text with one value, such as a quantity. name is the name of its field, variable or
-// annotation.
+// Scalar returns the format of a text that is one value: a quantity, a duration or the reference of an image. It
+// returns false for any other text. name is the name of the field, variable or annotation.
 func Scalar(name, text string) (Format, bool) {
 	isQuantity, isDuration := quantity().MatchString(text), duration().MatchString(text)
 	if isQuantity && isDuration {
@@ -179,7 +181,7 @@ func otherImages(text string) (out []string) {
 	return out
 }
 
-// Same reports whether two values in a format for single values have the same meaning.
+// Same reports whether two quantities, durations or image references have the same meaning. Other texts must be equal.
 func (f Format) Same(a, b string) bool {
 	switch f {
 	case Quantity:

@@ -13,9 +13,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// A Format says how a text is divided into items. It is one of the constants, or a separator such as ",". A Format that
-// begins with "-" is for one argument in a list of arguments: a flag with its equals sign, followed by the separator of
-// its items.
+// A Format is the format of a text: one of the constants, or the separator of a list of items, such as ",". For an
+// argument with a list, the Format is the flag, an equals sign and the separator, such as "--features=,".
 type Format string
 
 // The formats that are not separators.
@@ -27,16 +26,16 @@ const (
 	Image    Format = "image"
 )
 
-// separators are the known separators of items. A later one may occur inside the items of an earlier one.
+// separators are the known separators of items. A text with several of them is divided at the first one in this order.
 var separators = []string{"\n", ";", ",", "|", " ", ":"}
 
-// IsList reports whether a text in the format has items.
+// IsList reports whether the format has items: it is a list or a document.
 func (f Format) IsList() bool { return f != "" && f != Quantity && f != Duration && f != Image }
 
-// IsDocument reports whether a text in the format is a document.
+// IsDocument reports whether the format is JSON or YAML.
 func (f Format) IsDocument() bool { return f == JSON || f == YAML }
 
-// Flag returns the flag of an argument with its equals sign, or "".
+// Flag returns the flag with its equals sign, such as "--features=", or "" if the format is not for an argument.
 func (f Format) Flag() string {
 	if !strings.HasPrefix(string(f), "-") {
 		return ""
@@ -46,8 +45,8 @@ func (f Format) Flag() string {
 
 func (f Format) separator() string { return strings.TrimPrefix(string(f), f.Flag()) }
 
-// Items returns the items of a text without blanks around them. For a document, these are the keys of its maps and the
-// identities of its list elements, each with its path.
+// Items returns the items of a text, without the blanks around them. The items of a document are the paths of its
+// members and list elements.
 func (f Format) Items(text string) (items []string) {
 	if f.IsDocument() {
 		doc, ok := f.parse(text)
@@ -93,8 +92,8 @@ func (f Format) parse(text string) (any, bool) {
 	return doc, err == nil
 }
 
-// With returns the text with an item added at its end or front. For a document, item is a document with further list
-// elements and members.
+// With returns the text with an item added at the end, or at the front if front is set. For a document, item is a JSON
+// document whose members and list elements are added.
 func (f Format) With(text, item string, front bool) string {
 	if f.IsDocument() {
 		fragment, _ := JSON.parse(item)
@@ -124,7 +123,7 @@ func (f Format) write(doc any) string {
 	return string(tree.Encode(doc))
 }
 
-// merged returns a document with the members and list elements of another one added. It replaces no value.
+// merged returns doc with the members and list elements of more. It replaces no value of doc.
 func merged(doc, more any, front bool) any {
 	switch doc := doc.(type) {
 	case map[string]any:
@@ -147,7 +146,7 @@ func merged(doc, more any, front bool) any {
 	return doc
 }
 
-// Lost returns the first of the items that a text lacks, or "".
+// Lost returns the first of the given items that a text lacks, or "" if the text has all of them.
 func (f Format) Lost(items []string, text string) string {
 	there := f.Items(text)
 	for _, item := range items {
@@ -158,8 +157,8 @@ func (f Format) Lost(items []string, text string) string {
 	return ""
 }
 
-// Repeated returns an item that after has several times, and more often than before, or "". An item that before lacks
-// counts as if it were there once.
+// Repeated returns an item that is several times in after, and more often than in before. It returns "" if there is
+// none.
 func (f Format) Repeated(before, after string) string {
 	if !f.IsList() {
 		return ""
@@ -182,7 +181,7 @@ func count(items []string, item string) (n int) {
 	return n
 }
 
-// Minus returns the items that others lacks.
+// Minus returns the items that are not in others.
 func Minus(items, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(items), func(item string) bool { return slices.Contains(others, item) })
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// Document returns the format of a text that is a JSON or YAML document with members or elements.
+// Document returns JSON or YAML if a text is such a document with at least one member or element, and otherwise false.
 func Document(text string) (Format, bool) {
 	trimmed := strings.TrimSpace(text)
 	if strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, "[") {
@@ -29,7 +29,8 @@ func Document(text string) (Format, bool) {
 	return "", false
 }
 
-// Grown returns the format of a list to which a webhook has added items: after has all items of before, and more.
+// Grown returns the format of a text to which a webhook has added items: after has all items of before, and more. It
+// returns false if there is no such format.
 func Grown(before, after string) (Format, bool) {
 	if f, ok := Document(before); ok {
 		grown := f.Lost(f.Items(before), after) == "" && len(f.Items(after)) > len(f.Items(before))
@@ -57,8 +58,8 @@ var (
 	keyword = lazy(`^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$`)
 )
 
-// Token returns an item of another party that is like an item of the webhook: a flag, a path, a number or a name. n
-// distinguishes several such items.
+// Token returns an item for another party that has the form of the item like: a flag, a path, a number or a name, for
+// example. Each n gives another item.
 func Token(like string, n int) string {
 	name := "rival"
 	if n > 0 {
@@ -78,7 +79,7 @@ func Token(like string, n int) string {
 	case number().MatchString(like):
 		return strconv.Itoa(18990 + n)
 	case pair().MatchString(like):
-		return name + "=cml2YWw=" // as in base64, the value has an equals sign
+		return name + "=cml2YWw=" // base64, to find webhooks that do not expect an equals sign in the value
 	case image().MatchString(like):
 		return "registry.example.com/" + name + ":1"
 	case colon().MatchString(like):
@@ -95,8 +96,9 @@ func Token(like string, n int) string {
 	return name
 }
 
-// Fragment returns what another party may add to a document: an element in each list, like the first of its elements,
-// and a member in each map whose values are alike. If extra is set, it also adds a member that others do not know.
+// Fragment returns a JSON document with the additions of another party to a text, for [Format.With]. They are an
+// element for each list, similar to the first element, and a member for each map in which all values are strings. If
+// extra is set, there is also a member that the webhook does not know.
 func Fragment(f Format, text string, extra bool) string {
 	doc, _ := f.parse(text)
 	fragment := fragmentOf(doc)
@@ -143,7 +145,7 @@ func fragmentOf(doc any) any {
 	return nil
 }
 
-// renamed returns a copy of a list element with another identity.
+// renamed returns a copy of a list element with another name or value.
 func renamed(element any) any {
 	switch element := element.(type) {
 	case string:
@@ -164,8 +166,8 @@ func renamed(element any) any {
 	return element
 }
 
-// Probe returns a text that another party may have set before a webhook wrote own, with up to two items, or "" if own
-// seems to have no items. The first probe has one item. The items are like those of own.
+// Probe returns a text that another party may have set before the webhook wrote own: a document like own, with its
+// format, or one item like those of own. It returns "" if own is empty or too long.
 func Probe(own string) (text string, document Format) {
 	if f, ok := Document(own); ok {
 		doc, _ := f.parse(Fragment(f, own, true))
@@ -177,7 +179,7 @@ func Probe(own string) (text string, document Format) {
 	return Token(Sample(own), 0), ""
 }
 
-// Sample returns an item of a text whose format is not known.
+// Sample returns the last item of a text whose separator is not known, or the whole text if it seems to be one item.
 func Sample(own string) string {
 	for _, s := range separators {
 		if strings.Contains(own, s) && (s != ":" || strings.HasPrefix(own, "/")) {
@@ -190,8 +192,8 @@ func Sample(own string) string {
 	return strings.TrimSpace(own)
 }
 
-// Alike returns an item of another party whose text contains an item of the webhook, or "". It is only for names, paths
-// and numbers: of two similar flags, the user's may be meant to replace the webhook's.
+// Alike returns an item of another party whose text contains the given item of the webhook. It returns "" unless the
+// item is a name, a path or a number: a user's flag that is similar to the webhook's may be meant to replace it.
 func Alike(item string) string {
 	switch {
 	case number().MatchString(item) && len(item) < 5:
@@ -205,8 +207,9 @@ func Alike(item string) string {
 	return ""
 }
 
-// Shared returns the format of a text to which a webhook has added its items. token is the text that another party had
-// set before, and after is the text that the webhook wrote.
+// Shared returns the format of a text to which a webhook has added items. token is the one item that another party had
+// set before the call, and after is the text after the call. It returns false if the webhook added nothing, or did not
+// keep the token as an item.
 func Shared(token, after string) (Format, bool) {
 	at := strings.Index(after, token)
 	if at < 0 || after == token {

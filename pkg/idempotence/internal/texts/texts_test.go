@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestShared requires that the format of a list is recognised from what a webhook writes beside an item of another party.
+// TestShared requires that the format is recognised in a text that has an item of another party and items of a webhook.
 func TestShared(t *testing.T) {
 	for _, c := range []struct {
 		token, after string
@@ -65,7 +65,7 @@ func TestAmbiguousUnits(t *testing.T) {
 	}
 }
 
-// TestWith requires that an addition keeps all items and adds one.
+// TestWith requires that With adds an item and keeps all others.
 func TestWith(t *testing.T) {
 	for _, c := range []struct {
 		format     Format

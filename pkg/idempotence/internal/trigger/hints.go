@@ -11,24 +11,25 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Hints are names and values that may switch a webhook on. Each list has the likeliest first, and no entry twice.
+// Hints are names and values that may switch a webhook on. The likeliest ones come first in each list.
 type Hints struct {
-	Pairs  []Pair   // a key of a label or annotation, with its value
-	Keys   []string // of labels and annotations
-	Values []string
-	Words  []string // other texts, which may be names of containers and objects, images or variables
+	Pairs  []Pair   // keys of labels or annotations, with their values
+	Keys   []string // of labels or annotations, also those in Pairs
+	Values []string // of any of the keys
+	Words  []string // possible names of objects, containers, registries and variables
 }
 
 // A Pair is the key and the value of a label or annotation.
 type Pair struct{ Key, Value string }
 
-// Limits of the hints.
+// The maximum lengths of the lists in Hints.
 const (
 	mostKeys   = 150
 	mostValues = 24
 	mostWords  = 60
 )
 
+// appendNew appends v, unless the list has it or has reached the length most.
 func appendNew[T comparable](list []T, most int, v T) []T {
 	if len(list) >= most || slices.Contains(list, v) {
 		return list
@@ -36,7 +37,7 @@ func appendNew[T comparable](list []T, most int, v T) []T {
 	return append(list, v)
 }
 
-// AddPair adds a key with a value.
+// AddPair adds a pair, and its key to the keys. It ignores a text that cannot be a key.
 func (h *Hints) AddPair(key, value string) {
 	if IsKey(key) {
 		h.Pairs = appendNew(h.Pairs, mostKeys, Pair{key, value})
@@ -44,14 +45,15 @@ func (h *Hints) AddPair(key, value string) {
 	}
 }
 
-// AddText adds a text as a key, as a value or as a word, by its form.
+// AddText adds a text. A text with the form of a qualified key becomes a key and a word. A domain with a slash, such as
+// "example.com/", becomes usual keys of that domain. Any other text without blanks becomes a value and a word.
 func (h *Hints) AddText(text string) {
 	switch {
 	case text == "" || len(text) > 253 || strings.ContainsAny(text, "\n%"):
 	case IsKey(text) && (strings.Contains(text, "/") || strings.Count(text, ".") > 1):
 		h.Keys = appendNew(h.Keys, mostKeys, text)
 		h.Words = appendNew(h.Words, mostWords, text)
-	case strings.HasSuffix(text, "/") && IsKey(text+"inject"): // the domain of keys
+	case strings.HasSuffix(text, "/") && IsKey(text+"inject"):
 		for _, word := range words {
 			h.Keys = appendNew(h.Keys, mostKeys, text+word)
 		}
@@ -72,7 +74,7 @@ func (h *Hints) AddName(webhook string) {
 	labels := strings.Split(webhook, ".")
 	for i := range max(len(labels)-1, 0) {
 		domain := strings.Join(labels[i:], ".")
-		if !IsKey(domain + "/x") { // such as the address of a webhook that is tested by URL
+		if !IsKey(domain + "/x") { // a webhook without a configuration has its URL as its name
 			continue
 		}
 		for _, word := range words {
@@ -90,11 +92,13 @@ func (h *Hints) AddName(webhook string) {
 }
 
 var (
-	quoted   = lazy(`'([^'\n]{1,253})'|"([^"\n]{1,253})"`)
+	quoted = lazy(`'([^'\n]{1,253})'|"([^"\n]{1,253})"`)
+	// compared matches the comparison of a map entry with a text, such as ['example.com/inject'] == 'true'.
 	compared = lazy(`\[\??['"]([^'"]+)['"]\](?:\.orValue\([^)]*\))?\s*(?:==|!=)\s*['"]([^'"]*)['"]`)
-	// qualified matches keys with a domain in running text.
+	// qualified matches keys with a domain, such as example.com/inject, in a sentence.
 	qualified = lazy(`[a-z0-9][a-z0-9.-]*\.[a-z]+/[A-Za-z0-9._-]*[A-Za-z0-9]`)
-	assigned  = lazy(`([a-z0-9][a-z0-9.-]*/[A-Za-z0-9._-]*[A-Za-z0-9])["']?\s*(?:=|:|to|is|must be|should be)\s*["']?([A-Za-z0-9._-]+)`)
+	// assigned matches a key and its value in a sentence, such as example.com/inject must be "true".
+	assigned = lazy(`([a-z0-9][a-z0-9.-]*/[A-Za-z0-9._-]*[A-Za-z0-9])["']?\s*(?:=|:|to|is|must be|should be)\s*["']?([A-Za-z0-9._-]+)`)
 )
 
 // AddExpression adds the texts in the CEL expression of a matchCondition.
@@ -113,7 +117,7 @@ func (h *Hints) AddExpression(expression string) {
 // bare matches keys without a domain in an expression, such as object.metadata.labels.team or "team" in labels.
 var bare = lazy(`(?:labels|annotations)(?:\.\??|\[\??['"])([A-Za-z0-9][A-Za-z0-9_./-]*)|['"]([A-Za-z0-9_./-]+)['"]\s+in\s`)
 
-// AddMessage adds the keys and quoted texts in a message of the webhook, such as that of a denial.
+// AddMessage adds the keys and quoted texts in a denial or warning of the webhook.
 func (h *Hints) AddMessage(text string) {
 	for _, m := range assigned().FindAllStringSubmatch(text, -1) {
 		h.AddPair(m[1], m[2])
@@ -126,7 +130,7 @@ func (h *Hints) AddMessage(text string) {
 	}
 }
 
-// AddWritten adds keys with the domain of a key that the webhook writes.
+// AddWritten adds usual keys in the domain of a key that the webhook writes.
 func (h *Hints) AddWritten(key string) {
 	domain, _, ok := strings.Cut(key, "/")
 	if !ok {

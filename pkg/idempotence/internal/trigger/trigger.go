@@ -11,22 +11,22 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// A Need says what the webhook requires of a part.
+// A Need says which values of a part make the webhook change the object.
 type Need string
 
 // The needs.
 const (
-	Set    Need = "set"    // the webhook acts on other values of the part, too
-	Value  Need = "value"  // it acts on this value, and not on the other values that were tried
-	Absent Need = "absent" // it does not act if the part is there
+	Set    Need = "set"    // any value
+	Value  Need = "value"  // the value of the object, but none of the other values that were tried
+	Absent Need = "absent" // the part must not be set
 )
 
 // A Part is a part of an object that the webhook needs in order to change the object.
 type Part struct {
 	Path   tree.Path
 	Need   Need
-	Value  any   // of the object
-	Others []any // other values on which the webhook acts
+	Value  any   // the value in the object
+	Others []any // other values with which the webhook changes the object
 }
 
 // String describes the part in words, such as "metadata.annotations[example.com/inject] is set".
@@ -42,22 +42,22 @@ func (p Part) String() string {
 	return p.Path.String() + " is set"
 }
 
-// An Answer is what a webhook does with a document.
+// An Answer is what happens to a document that is sent to a webhook.
 type Answer int
 
 // The answers.
 const (
-	Invalid Answer = iota // the API server rejects the document, so the webhook was not called
+	Invalid Answer = iota // the API server rejects the document, so the webhook is not called
 	Idle                  // the webhook does not change it
 	Acts                  // the webhook changes it
 )
 
-// mostTries bounds how many documents Find tries, including those that the API server rejects.
+// mostTries is the maximum number of documents that Find tries, including those that the API server rejects.
 const mostTries = 400
 
-// Find returns the parts of doc that are needed so that ask returns Acts, and doc without all other parts. It makes at
-// most most calls of the webhook. If these are not enough, the document keeps the parts that were not tried, and
-// complete is false.
+// Find returns the parts of doc that the webhook needs in order to change doc, and doc without all other parts. ask
+// sends a document to the webhook. Find makes at most most calls of the webhook. If these are not enough, smallest
+// keeps the parts that were not tried, and complete is false.
 func Find(doc any, most int, ask func(doc any) Answer) (smallest any, parts []Part, complete bool) {
 	s := &search{ask: ask, calls: most, tries: mostTries, doc: doc}
 	s.inside(nil)
@@ -65,16 +65,17 @@ func Find(doc any, most int, ask func(doc any) Answer) (smallest any, parts []Pa
 	return s.doc, s.parts, !s.spent()
 }
 
+// A search is the state of Find.
 type search struct {
 	ask          func(any) Answer
-	calls, tries int
+	calls, tries int // how many more are allowed
 	doc          any // the smallest document so far on which the webhook acts
 	parts        []Part
 }
 
 func (s *search) spent() bool { return s.calls <= 0 || s.tries <= 0 }
 
-// try asks about a document, and keeps it if the webhook acts on it.
+// try sends a document to the webhook and counts the call. It returns Invalid if the limits are reached.
 func (s *search) try(doc any) Answer {
 	if s.spent() {
 		return Invalid
@@ -87,7 +88,8 @@ func (s *search) try(doc any) Answer {
 	return answer
 }
 
-// inside removes what can be removed below a path, and reports whether something below it is needed.
+// inside removes the parts below a path that the webhook does not need. It reports whether the webhook needs any of
+// them.
 func (s *search) inside(p tree.Path) (needed bool) {
 	for _, kept := range s.reduce(children(s.doc, p)) {
 		if s.within(kept.path, kept.answer) {
@@ -103,8 +105,8 @@ type remainder struct {
 	answer Answer
 }
 
-// reduce removes as many of the paths as possible: first all of them at once, then each half, and so on. It returns the
-// paths that remain.
+// reduce removes as many of the paths as possible: it tries all of them at once, and if that fails, each half in turn.
+// It returns the paths that remain.
 func (s *search) reduce(paths []tree.Path) []remainder {
 	if len(paths) == 0 {
 		return nil
@@ -132,7 +134,8 @@ func (s *search) reduce(paths []tree.Path) []remainder {
 	return append(s.reduce(paths[:half]), after...)
 }
 
-// within finds the needed parts of a value that cannot be removed, and reports whether there are any.
+// within finds the parts that the webhook needs in a value that cannot be removed, and reports whether there are any.
+// without is the answer to the document without the value.
 func (s *search) within(p tree.Path, without Answer) bool {
 	if s.spent() {
 		return false
@@ -164,7 +167,8 @@ func (s *search) within(p tree.Path, without Answer) bool {
 	return true
 }
 
-// others tries other values at a path. It returns those on which the webhook acts, and whether it ignored another one.
+// others tries other values at a path. It returns the values with which the webhook changes the object. idle is true if
+// there is a value with which it does not.
 func (s *search) others(p tree.Path, value any) (acts []any, idle bool) {
 	for _, other := range alternatives(value) {
 		doc, ok := tree.Put(s.doc, p, other)
@@ -181,7 +185,8 @@ func (s *search) others(p tree.Path, value any) (acts []any, idle bool) {
 	return acts, idle
 }
 
-// children returns the paths of the values in the object or list at p, sorted. It leaves out those that name the kind.
+// children returns the sorted paths of the values in the object or list at p. It leaves out the apiVersion, kind and
+// status of the object.
 func children(doc any, p tree.Path) (paths []tree.Path) {
 	value, _ := tree.Get(doc, p)
 	switch value := value.(type) {
