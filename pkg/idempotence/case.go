@@ -30,8 +30,8 @@ type Case struct {
 	Old any `json:"old,omitempty"`
 	// Before lists objects that the webhook handles before x (L3).
 	Before []any `json:"before,omitempty"`
-	// Edits change x before the first call (L5, L9), or are changes by another party between two
-	// calls (L4a, L4b).
+	// Edits change x before the first call (L5, L9), or change the result between two calls, as
+	// another party may do (L4a, L4b).
 	Edits []Edit `json:"edits,omitempty"`
 	// Rival is the name of the other webhook (L11, L12).
 	Rival string `json:"rival,omitempty"`
@@ -53,8 +53,8 @@ type Edit struct {
 	Value any `json:"value,omitempty"`
 	// Front makes an insert add its element at the start of the list, instead of the end.
 	Front bool `json:"front,omitempty"`
-	// Format is the format of the text at the path, such as "," for a list of items with commas. It is set only if the
-	// edit is about the items or the form of a text.
+	// Format is the format of the text at the path, such as "," for a list with commas. It is set only if the edit adds
+	// items to a text or writes it in another form.
 	Format string `json:"format,omitempty"`
 }
 
@@ -62,7 +62,7 @@ type Edit struct {
 type EditKind string
 
 // The kinds of edits. Put sets a value, Remove removes one, Insert adds an element to a list, Reverse reverses the
-// order of a list, and Extend adds an item to a text that is a list or a document.
+// order of a list, and Extend adds an item to a text that is a list or a document, such as JSON.
 const (
 	Put     EditKind = "put"
 	Remove  EditKind = "remove"

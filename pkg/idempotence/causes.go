@@ -11,8 +11,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// group numbers the findings by what the webhook did: findings of one kind with the same patch operations at the same
-// fields have one cause. A violation and advice are never in one group.
+// group sets Group of each finding. Findings for one kind of object whose patch operations change the same fields are
+// in one group, because they most likely have one cause. Violations and advice are never in one group.
 func (r *Report) group() {
 	groups := 0
 	for i, v := range r.Findings {
@@ -30,7 +30,7 @@ func (r *Report) group() {
 	}
 }
 
-// sameDeed reports whether one of two lists of operations contains the other.
+// sameDeed reports whether one of two lists from deedOf contains the other.
 func sameDeed(a, b []string) bool {
 	if len(a) > len(b) {
 		a, b = b, a
@@ -38,7 +38,7 @@ func sameDeed(a, b []string) bool {
 	return len(a) > 0 && !slices.ContainsFunc(a, func(op string) bool { return !slices.Contains(b, op) })
 }
 
-// inGroup returns the findings of a group: first the one that should be mended first.
+// inGroup returns the findings of a group, in the order in which to fix them.
 func (r *Report) inGroup(group int) []*Violation {
 	var all []*Violation
 	for _, v := range r.Findings {
@@ -55,8 +55,8 @@ func urgency(v *Violation) int {
 	return slices.IndexFunc(priorities, func(p priority) bool { return p.law == v.Law && (p.mode == "" || p.mode == v.FailureMode) })
 }
 
-// deedOf returns what the webhook did in a finding: the marked patch operations with the names of their fields, or the
-// fields that differ, or those that the API server names.
+// deedOf describes what the webhook did in a finding, so that findings can be compared. It returns the marked patch
+// operations. If there are none, it returns the changed fields and the fields that the API server names in its errors.
 func deedOf(v *Violation, changes []tree.Change) (deed []string) {
 	add := func(op string, p tree.Path) {
 		var names []string
@@ -98,10 +98,11 @@ var mayBeIntended = []FailureMode{
 	FailureOrder, FailureNotTheSame, FailureNeverSettles,
 }
 
-// mostProposed is the number of exceptions that a finding proposes.
+// mostProposed is the maximum number of exceptions that a report proposes for a finding.
 const mostProposed = 4
 
-// proposed returns the exceptions that declare a finding as intended, or nil if that makes no sense.
+// proposed returns the exceptions that declare a finding as intended. It returns nil if such behaviour cannot be
+// intended.
 func proposed(v *Violation, changes []tree.Change) (list []Exception) {
 	if !slices.Contains(mayBeIntended, v.FailureMode) {
 		return nil
@@ -121,7 +122,8 @@ func proposed(v *Violation, changes []tree.Change) (list []Exception) {
 	return list
 }
 
-// nearest returns the path of a proposed exception that is most like one that covered nothing, or "".
+// nearest returns the proposed path that shares the most names with e, an exception that covered nothing. It returns ""
+// if none shares a name.
 func (r *Report) nearest(e Exception) (best string) {
 	most := 0
 	for _, v := range r.Findings {

@@ -187,7 +187,7 @@ var lawL5 = description{
 		},
 		FailureOverwrites: {
 			from: "the object as it was sent", to: "the result of the webhook",
-			cause: "The webhook enforces its own element or command line, whoever has set it.",
+			cause: "The webhook enforces its own element or command line, even if the user has set it.",
 			fix:   "If that is intended, declare it in Options.Exceptions with the path and the reason.",
 		},
 		FailureMisuses: {
@@ -198,7 +198,7 @@ var lawL5 = description{
 
 var lawL6 = description{
 	name:      "updates",
-	statement: "the webhook does not block or change updates of older objects, deletions, and repeated applies of a manifest",
+	statement: "the webhook neither blocks nor changes updates of older objects, deletions and repeated applies of a manifest, and adds its parts again when the manifest replaces the object",
 	explanation: explanation{
 		requests: []string{"the creation", "an update that changes nothing", "the manifest applied again"},
 		from:     "as it was stored", to: "with the manifest applied again",
@@ -321,7 +321,7 @@ var lawL10 = description{
 			fix:   "If that is intended, declare it in Options.Exceptions with the path and the reason.",
 		},
 		FailureOverwrites: {
-			cause: "The webhook enforces its own element or command line, whoever has set it.",
+			cause: "The webhook enforces its own element or command line, even if the user has set it.",
 			fix:   "If that is intended, declare it in Options.Exceptions with the path and the reason.",
 		},
 		FailureDoesNotApply: {

@@ -10,11 +10,11 @@ const (
 	FailureGrows              FailureMode = "grows"         // a repeated call adds something
 	FailureChanges            FailureMode = "changes"       // a repeated call changes something
 	FailureNoOpPatch          FailureMode = "no-op patch"   // a patch that changes nothing
-	FailureNeverSettles       FailureMode = "never settles" // two webhooks change the object for ever
+	FailureNeverSettles       FailureMode = "never settles" // two webhooks change the object forever
 	FailureInvalid            FailureMode = "invalid"       // the API server refuses the result
 	FailureInvalidOnWindows   FailureMode = "invalid on Windows"
 	FailureServerError        FailureMode = "server error" // no answer, or an HTTP error
-	FailureHangs              FailureMode = "hangs"        // no answer to any call
+	FailureHangs              FailureMode = "hangs"        // no answer within the timeout, to all calls or for some objects
 	FailureDenied             FailureMode = "denied"       // the webhook denies its own result
 	FailureDeniedLater        FailureMode = "denied later" // the webhook denies an edit only after its first call
 	FailureDecidesDifferently FailureMode = "decides differently"
@@ -39,7 +39,7 @@ const (
 	FailureDoesNotApply       FailureMode = "does not apply" // the API server cannot apply the patch
 	FailureDoesNotApplyAgain  FailureMode = "does not apply again"
 	FailureOrder              FailureMode = "depends on the order" // the order of two webhooks changes the result
-	FailureAddsZero           FailureMode = "adds a zero value"    // a zero value keeps another webhook from setting a field
+	FailureAddsZero           FailureMode = "adds a zero value"    // an added zero value keeps another webhook from setting the field
 	FailureLostByReplace      FailureMode = "lost by replace"      // parts are missing after the manifest replaced the object
 	FailurePutsBack           FailureMode = "puts back"            // an update cannot remove what the user once set
 )

@@ -57,7 +57,7 @@ func violation(k *laws.Checker, f *laws.Finding) *Violation {
 	}
 	if f.OnCopies {
 		v.onCopies = true
-		v.Cause += " The API server calls this webhook only once for an object (CREATE only, reinvocationPolicy Never), so that this happens only to copies of a result."
+		v.Cause += " The API server calls this webhook only once for an object (CREATE only, reinvocationPolicy Never), so this happens only to copies of a result."
 	}
 	return v
 }

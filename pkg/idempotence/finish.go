@@ -46,11 +46,11 @@ func (r *Report) finish(outer, ctx context.Context, o options, connection *sessi
 	r.advisePolicy()
 }
 
-// onReinvocation lists the laws that must pass before a webhook can be called again.
+// onReinvocation lists the laws that must pass before the reinvocationPolicy can be IfNeeded.
 var onReinvocation = []Law{L1, L2, L3, L4a, L4b, L10, L11, L12}
 
-// advisePolicy notes whether it is safe to set the reinvocationPolicy of a webhook for Pods to IfNeeded, or which law
-// stands in the way. With Never, containers that other webhooks add later get nothing.
+// advisePolicy adds a note for a webhook with the reinvocationPolicy Never: either IfNeeded is safe, or some laws must
+// pass first. With Never, the webhook does not change containers that other webhooks add later.
 func (r *Report) advisePolicy() {
 	if !r.once || r.ReplayOf != "" || len(r.Incomplete) > 0 {
 		return

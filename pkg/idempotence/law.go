@@ -18,13 +18,14 @@ const (
 	// L4a: for every g, y = F(g(F(x))) is allowed and valid, F(y) = y, and y has no more containers,
 	// volumes and equal list elements than F(F(g(x))).
 	L4a Law = "L4a"
-	// L4b: for a g that only adds something of its own, F(g(F(x))) ≡ F(F(g(x))).
+	// L4b: for every g that only adds, F(g(F(x))) ≡ F(F(g(x))).
 	L4b Law = "L4b"
 	// L5: x may contain a part of F(x), or something similar: the result is valid and complete, and
 	// the webhook neither removes values of the user nor treats them as its own.
 	L5 Law = "L5"
-	// L6: on UPDATE, immutable fields of older objects are left alone, deletions can finish, and
-	// applying the same manifest again changes nothing.
+	// L6: on UPDATE, immutable fields of older objects are left alone, deletions can finish,
+	// applying the same manifest again changes nothing, and a manifest that replaces the object gets
+	// the parts of the webhook again.
 	L6 Law = "L6"
 	// L7: a dry run gives the same answer, writes nothing, and changes no later answer.
 	L7 Law = "L7"

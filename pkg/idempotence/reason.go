@@ -19,7 +19,7 @@ type Reason struct {
 	URL     string        `json:"url,omitempty"`
 	File    string        `json:"file,omitempty"`
 	Path    string        `json:"path,omitempty"`   // field path of an exception
-	Names   []string      `json:"names,omitempty"`  // of laws, resources or selectors
+	Names   []string      `json:"names,omitempty"`  // of laws, resources, selectors, keys or fields
 	Count   int           `json:"count,omitempty"`  // number of objects, cases or calls
 	Of      int           `json:"of,omitempty"`     // total number of objects, cases or calls
 	Denied  int           `json:"denied,omitempty"` // number of objects that the webhook denied
@@ -83,7 +83,7 @@ const (
 	ReasonChangedFew      ReasonCode = "ChangedFew"      // Count of Of objects; Denied, Detail
 	ReasonFewCases        ReasonCode = "FewCases"        // Count of Of cases were decided
 	ReasonSamplesNeeded   ReasonCode = "SamplesNeeded"   // Kind, Because: too few objects are changed
-	ReasonTriggerSearched ReasonCode = "TriggerSearched" // Of objects were tried in vain, with Count keys; Names of some keys
+	ReasonTriggerSearched ReasonCode = "TriggerSearched" // Of objects with Count keys were not changed either; Names of some keys
 	ReasonLawUndecided    ReasonCode = "LawUndecided"    // Kind, Law, Because
 	ReasonLawMayBeUnsure  ReasonCode = "LawMayBeUnsure"  // Kind, Because; Detail is the reason of the Allowance
 	// ReasonValidSampleNeeded has Kind and Because: the API server would accept no object.

@@ -44,8 +44,9 @@ type Report struct {
 	Changed    int `json:"changed"`
 	Checks     int `json:"checks"`
 	Calls      int `json:"calls"`
-	// Patches and Denials are how much of the webhook's behaviour was seen: the number of kinds of patches, which differ in
-	// their operations and fields, and of denials, which differ in their messages. Names and numbers do not count.
+	// Patches is the number of patches that differ in their operations or fields, and Denials the number of denials
+	// that differ in their messages. Names and numbers do not count as differences. Both show how much of the webhook's
+	// behaviour the run has seen.
 	Patches int `json:"patches"`
 	Denials int `json:"denials"`
 	// Triggers say which objects the webhook changes.
@@ -68,7 +69,7 @@ type Report struct {
 	Wording Wording `json:"-"`
 
 	doubts []Reason     // reasons that make the run incomplete
-	once   bool         // the API server calls a webhook only once for a Pod, because of its reinvocationPolicy
+	once   bool         // a webhook for Pods has the reinvocationPolicy Never
 	needed map[int]bool // indexes of the exceptions that covered a change
 }
 
@@ -97,7 +98,7 @@ type Replayed struct {
 type Violation struct {
 	Law  Law    `json:"law"`
 	Kind string `json:"kind"`
-	// FailureMode is the way in which the law fails.
+	// FailureMode says how the law fails.
 	FailureMode FailureMode `json:"failureMode"`
 	Verdict     Verdict     `json:"verdict"`
 	// Summary says what happened, Cause the likely cause, and Fix the usual fix.
@@ -110,13 +111,14 @@ type Violation struct {
 	Difference *Difference `json:"difference,omitempty"`
 	// Group is the number of the cause, counted from 1. Findings with the same number most likely have one cause.
 	Group int `json:"group,omitempty"`
-	// Proposed are the exceptions that declare the finding as intended. It is empty if that makes no sense.
+	// Proposed are the exceptions that declare the finding as intended. It is empty if such behaviour cannot be
+	// intended.
 	Proposed []Exception `json:"proposed,omitempty"`
 	// File is the file in which the case is stored, or empty. See [Report.ReplayLine].
 	File string `json:"file,omitempty"`
 
-	deed     []string // what the webhook did: see deedOf
-	onCopies bool     // it happens only to copies of a result
+	deed     []string // see deedOf
+	onCopies bool     // advice only because the webhook sees only copies of its results: see laws.Finding
 }
 
 // An Exchange is one call of a webhook: its request and its response.

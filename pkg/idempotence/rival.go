@@ -15,9 +15,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/patch"
 )
 
-// Rival returns another webhook for [Options].Rivals. The API server calls it for every create and update of the tested
-// kinds. edit changes the object, which has only maps, slices, strings, booleans, int64, float64 and nil. edit must be
-// safe to call again: it must not change its own result.
+// Rival returns a webhook for [Options].Rivals. It is called for every create and update of the tested kinds, and its
+// patch makes the changes of edit. The object consists of maps, slices, strings, booleans, int64, float64 and nil. edit
+// must be safe to call again: it must not change its own result.
 func Rival(name string, edit func(object map[string]any)) Subject {
 	all := []string{"*"}
 	registration := admissionregistrationv1.MutatingWebhook{
@@ -44,7 +44,7 @@ func Rival(name string, edit func(object map[string]any)) Subject {
 	return Handler(registration, func() http.Handler { return serve })
 }
 
-// edited returns the response of a rival: a patch from the object of the request to the edited object.
+// edited returns the response of a rival to a request. Its patch has the changes that edit makes to the object.
 func edited(r *admissionv1.AdmissionRequest, edit func(object map[string]any)) (*admissionv1.AdmissionResponse, error) {
 	doc, err := tree.Decode(r.Object.Raw)
 	if err != nil {

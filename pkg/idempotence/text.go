@@ -103,7 +103,8 @@ func (p *printer) finding(v *Violation) {
 	}
 }
 
-// findings writes the findings by cause: the one to mend first, and then the other laws that fail for the same cause.
+// findings writes one finding for each cause, the one to fix first. Below it, it lists the other findings with that
+// cause.
 func (p *printer) findings(r *Report) {
 	seen := map[int]bool{}
 	for _, v := range r.Findings {
@@ -128,7 +129,7 @@ func (p *printer) findings(r *Report) {
 	}
 }
 
-// proposed writes the lines that declare a finding as intended.
+// proposed writes the lines with which a user declares a finding as intended.
 func (p *printer) proposed(v *Violation) {
 	for i, e := range v.Proposed {
 		if i == 0 {

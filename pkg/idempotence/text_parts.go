@@ -136,7 +136,7 @@ func (r *Report) linesOf(kind string, verdict Verdict) (lines []string) {
 	return lines
 }
 
-// count writes the number of objects, checks and calls, and how much of the webhook's behaviour was seen.
+// count writes the number of objects, checks and calls, and the numbers of kinds of patches and denials.
 func (p *printer) count(r *Report) {
 	seen := ""
 	if r.Patches > 0 {

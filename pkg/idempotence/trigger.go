@@ -19,10 +19,10 @@ type Trigger struct {
 	// Sample is the number of the sample in Options.Samples of this kind, counted from 1. It is 0 if the harness
 	// found the trigger in an object that it generated.
 	Sample int `json:"sample,omitempty"`
-	// Conditions must all be true of an object so that the webhook changes it. It is empty if the webhook changes
-	// every object that was tried.
+	// Conditions lists the conditions that an object must meet, all of them, so that the webhook changes it. It is
+	// empty if no condition was found.
 	Conditions []Condition `json:"conditions"`
-	// Partial is set if there may be more conditions, because the harness tries only a limited number of objects.
+	// Partial is set if there may be more conditions, because the harness reached its limit of calls.
 	Partial bool `json:"partial,omitempty"`
 }
 
@@ -30,7 +30,7 @@ type Trigger struct {
 type Condition struct {
 	Path string        `json:"path"`
 	Need ConditionNeed `json:"need"`
-	// Value is the value in the object, and Others are other values with which the webhook acts, too.
+	// Value is the value in the object. Others are other values with which the webhook also changes the object.
 	Value  json.RawMessage   `json:"value,omitempty"`
 	Others []json.RawMessage `json:"others,omitempty"`
 	// Text is the condition in words.
@@ -89,7 +89,8 @@ func triggersOf(kind string, found []explore.Trigger) (all []Trigger) {
 	return all
 }
 
-// searchedText says what was tried to find a trigger, in Reasons of the code ReasonTriggerSearched.
+// searchedText returns the text of a Reason with the code ReasonTriggerSearched. It continues a sentence on objects
+// that the webhook does not change.
 func (r Reason) searchedText(hint string) string {
 	text := fmt.Sprintf("%s with labels, annotations and names that may switch it on did not, either", textutil.Count(r.Of, "object"))
 	if len(r.Names) > 0 {
@@ -98,7 +99,7 @@ func (r Reason) searchedText(hint string) string {
 	return text + ": " + hint
 }
 
-// writeTriggers writes the triggers that have a condition.
+// writeTriggers writes the triggers. It omits those without a condition, which tell the user nothing.
 func (p *printer) writeTriggers(r *Report) {
 	for _, t := range r.Triggers {
 		if len(t.Conditions) > 0 {
@@ -107,7 +108,8 @@ func (p *printer) writeTriggers(r *Report) {
 	}
 }
 
-// searched returns the reason that describes the search for a trigger, or nil if there was none or it succeeded.
+// searched returns a reason that describes the search for a trigger. It returns nil if there was no search, or if it
+// found one.
 func (r *run) searched() *Reason {
 	s := r.Searched
 	if s == nil || len(r.Triggers) > 0 {
@@ -116,5 +118,5 @@ func (r *run) searched() *Reason {
 	return &Reason{Code: ReasonTriggerSearched, Of: s.Objects, Count: len(s.Keys), Names: s.Keys[:min(len(s.Keys), mostKeysNamed)]}
 }
 
-// mostKeysNamed is the number of keys that a report names if none of them switches the webhook on.
+// mostKeysNamed is the maximum number of keys that a report names as tried in vain.
 const mostKeysNamed = 4
