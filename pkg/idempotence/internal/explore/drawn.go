@@ -12,9 +12,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// SetAside reports whether a finding about L3 is only about values that the webhook draws for a new object and keeps in
-// later calls. If so, it declares exceptions for them, so that the other laws can be checked, and says so in the
-// finding.
+// SetAside reports whether a finding about L3 is only about random values that the webhook sets in a new object and
+// keeps in later calls. If so, it adds exceptions for them, so that the other laws can be checked, and mentions this in
+// the summary of the finding.
 func (r *Run) SetAside(f *laws.Finding) bool {
 	if f.Mode != laws.Varies {
 		return false
@@ -32,7 +32,7 @@ func (r *Run) SetAside(f *laws.Finding) bool {
 	return true
 }
 
-// keeps reports whether other instances leave the values alone that the first call drew.
+// keeps reports whether further calls, on any instance, do not change the random values that the first call has set.
 func (r *Run) keeps(x *objects.Object, drawn []tree.Change) bool {
 	if slices.ContainsFunc(drawn, func(c tree.Change) bool { return c.Kind == tree.Moved }) {
 		return false

@@ -25,7 +25,7 @@ func (r *Run) All() {
 		if r.Over() {
 			return
 		}
-		if quiet.since(i) {
+		if quiet.canEnd(i) {
 			r.EndedAt = i
 			break
 		}

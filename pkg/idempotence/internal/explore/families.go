@@ -3,7 +3,7 @@
 package explore
 
 // A Family is a class of inputs. For each family, a test disables the family and requires that the harness then misses
-// a known bug. A family that finds no bug of its own is not worth its time.
+// a known bug. A family that finds no bug of its own would only cost time.
 type Family string
 
 // The families.

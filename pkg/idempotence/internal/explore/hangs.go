@@ -38,7 +38,7 @@ func (r *Run) hangs(x *objects.Object, out *session.Outcome) bool {
 		if !next.Late() {
 			return false
 		}
-		if n++; len(other.Raw) < len(x.Raw) { // any of the objects shows the hang: keep the smallest
+		if n++; len(other.Raw) < len(x.Raw) { // report the smallest of the objects
 			x, out = other, next
 		}
 	}

@@ -11,13 +11,13 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/trigger"
 )
 
-// messages are what the webhook said while its trigger was looked for.
+// messages has the hints in the answers of the webhook during the search for its trigger.
 type messages struct{ hints trigger.Hints }
 
 // writtenKey matches the keys of labels and annotations in the paths of a JSON Patch.
 var writtenKey = regexp.MustCompile(`/(?:annotations|labels)/([a-z0-9.-]+)~1[A-Za-z0-9._-]+`)
 
-// read takes names and values from a denial, from warnings and from a patch.
+// read adds the hints in the denial, the warnings and the patch of a result.
 func (m *messages) read(out *session.Outcome) {
 	m.hints.AddMessage(out.Message)
 	for _, text := range out.Warnings {
@@ -28,8 +28,8 @@ func (m *messages) read(out *session.Outcome) {
 	}
 }
 
-// hintsOf collects what may switch the webhooks on: from their registrations, their messages, their source and their
-// names.
+// hintsOf returns the hints for a trigger in the matchConditions, the answers, the source and the names of the
+// webhooks.
 func (r *Run) hintsOf() *trigger.Hints {
 	h := &trigger.Hints{}
 	for _, w := range r.Webhooks {

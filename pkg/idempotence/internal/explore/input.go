@@ -21,12 +21,12 @@ type Inputs struct {
 	furnished bool
 	defined   bool        // a CustomResourceDefinition defines the kind
 	parts     []tree.Path // see hollow
-	full      any         // an object with all fields of the schema, once Value needed one
+	full      any         // an object with all fields of the schema, cached by Value
 
 	seed     int64
 	valid    func(doc any) bool
 	triggers []*Trigger // of the samples, or nil for a sample that the webhook does not change
-	found    *Trigger   // of generated objects, or nil
+	found    *Trigger   // found without samples, or nil
 }
 
 // NewInputs returns the generator for a kind. It ignores samples of other kinds.
@@ -63,9 +63,9 @@ func (in *Inputs) restrict(unused map[Family]bool) {
 	in.furnished = !unused[FurnishedObject]
 }
 
-// object generates the i-th object, which has the parts that switch the webhook on, if they are known. The first
-// objects are the samples themselves, or a minimal object if there are none. The next object has every kind of field.
-// Each later object adds random fields to one of the samples in turn.
+// object generates the i-th object. The first objects are the samples themselves, or a minimal object if there are
+// none. The next object has every kind of field. Each later object adds random fields to one of the samples in turn.
+// Most objects have the parts of the webhook's trigger, if it is known.
 func (in *Inputs) object(random *rand.Rand, i int) any {
 	doc := in.plainObject(random, i)
 	switch n := len(in.samples); {

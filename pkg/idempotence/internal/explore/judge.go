@@ -12,15 +12,15 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// Judge weighs a finding, which may be nil. It turns a violation that hardly matters in a cluster into advice, and
-// returns nil for a finding that says nothing about the webhook.
+// Judge decides whether a finding is reported as a violation or as advice. A violation that hardly matters in a cluster
+// becomes advice. Judge returns nil if f is nil, or if the API server would reject the object anyway.
 func (r *Run) Judge(f *laws.Finding) *laws.Finding {
 	if f == nil {
 		return nil
 	}
 	if r.isDegenerate(f.Case.Object) {
 		if f.Mode == laws.Invalid {
-			return nil // the object is useless, and the API server says so
+			return nil // the user of such a useless object sees the error of the API server
 		}
 		f.Advice = true
 	}
@@ -30,8 +30,8 @@ func (r *Run) Judge(f *laws.Finding) *laws.Finding {
 	return f
 }
 
-// actsOnce reports whether the API server calls the webhooks once for an object: they handle CREATE only, and are not
-// called again.
+// actsOnce reports whether the API server calls the webhooks only once for an object: they handle CREATE but not
+// UPDATE, and have the reinvocationPolicy Never.
 func (r *Run) actsOnce() bool {
 	if r.Operation != admissionv1.Create || r.Handles(admissionv1.Update) {
 		return false
@@ -44,8 +44,8 @@ func (r *Run) actsOnce() bool {
 	return len(r.Webhooks) > 0
 }
 
-// isDegenerate reports whether an object of a custom resource is one that nobody creates: its spec or a template in it
-// is absent or empty although other objects have it. Such an object is valid only because the schema requires little.
+// isDegenerate reports whether a custom resource is one that users do not create: its spec, or a template that all
+// samples have, is absent or empty. Such an object is valid only because the schema requires little.
 func (r *Run) isDegenerate(doc any) bool {
 	return r.Kind.GoType == nil && lacks(doc, r.inputs.hollow())
 }
@@ -55,7 +55,7 @@ func lacks(doc any, paths []tree.Path) bool {
 	for _, p := range paths {
 		value, ok := tree.Get(doc, p)
 		if parent, had := tree.Get(doc, p[:len(p)-1]); len(p) > 1 && !had && parent == nil {
-			continue // the parent is in the list, too, or is optional
+			continue // the parent is optional, or another path of the list
 		}
 		fields, isMap := value.(map[string]any)
 		list, isList := value.([]any)
@@ -66,7 +66,8 @@ func lacks(doc any, paths []tree.Path) bool {
 	return false
 }
 
-// hollow returns the paths of the spec, and of the templates and their containers, that all samples have.
+// hollow returns the paths of the spec, the templates and their containers, as far as all samples have them. Without
+// these parts, an object is degenerate.
 func (in *Inputs) hollow() []tree.Path {
 	if in.parts != nil {
 		return in.parts
@@ -107,10 +108,11 @@ func (in *Inputs) allHave(p tree.Path) bool {
 	return true
 }
 
-// mostFilled is the number of invalid objects that are sent to learn which fields the webhook fills.
+// mostFilled is the maximum number of invalid objects that are sent to learn which fields the webhook fills.
 const mostFilled = 40
 
-// valid is Valid, also for an object that is valid only after the webhook has filled its fields.
+// valid is like Valid. But an object is also valid if the webhook fills the fields that it lacks. sample is set for an
+// object of the user.
 func (r *Run) valid(doc any, sample bool) (*objects.Object, bool) {
 	x, ok := r.Valid(doc)
 	if ok || r.filled >= mostFilled || r.Over() {

@@ -19,26 +19,26 @@ import (
 type Trigger struct {
 	Sample   int // number of the sample, counted from 1; 0 if the object was generated
 	Parts    []trigger.Part
-	Complete bool // no part is missing because the number of calls is limited
+	Complete bool // the limit of calls was not reached, so Parts has all parts
 
 	free     []tree.Path // parts of the sample that the webhook does not need, outermost first
-	blockers []tree.Path // paths that the sample lacks, and with which the webhook does nothing
-	blocked  int         // generated objects whose blockers were looked for
+	blockers []tree.Path // parts that the sample lacks, and that keep the webhook from changing an object
+	blocked  int         // number of calls of unblock that searched for blockers
 }
 
 const (
-	// mostLearnt is the number of samples whose triggers are looked for.
+	// mostLearnt is the maximum number of samples whose triggers are searched for.
 	mostLearnt = 8
 	// callsToLearn is the maximum number of calls to find the trigger of a sample.
 	callsToLearn = 60
-	// mostBlocked is the number of unchanged objects, generated from one sample, whose blockers are looked for.
+	// mostBlocked is the maximum number of objects, generated from one sample, whose blockers are searched for.
 	mostBlocked = 4
 	// callsToUnblock is the maximum number of calls to find the blockers of one object.
 	callsToUnblock = 16
 )
 
-// learn finds the triggers of the samples. If the webhook changes none of them, learn looks for a trigger in generated
-// objects, and then searches for one.
+// learn finds the triggers of the samples. If the webhook changes no sample, learn generates objects and finds the
+// trigger of one that the webhook changes.
 func (r *Run) learn() {
 	if !r.uses(Triggers) {
 		return
@@ -84,7 +84,7 @@ func (r *Run) triggerOf(doc any) (t *Trigger, smallest any) {
 	return t, smallest
 }
 
-// ask sends a document to new instances of the webhooks.
+// ask sends a document to new instances of the webhooks. It returns Invalid, without a call, once the webhook has hung.
 func (r *Run) ask(doc any) trigger.Answer {
 	x, ok := r.Valid(doc)
 	if !ok || r.hung {
@@ -105,7 +105,7 @@ func (r *Run) answerOf(x *objects.Object, out *session.Outcome) trigger.Answer {
 	return trigger.Acts
 }
 
-// actsOnUpdate reports whether the webhook changes an object when it is updated.
+// actsOnUpdate reports whether a webhook that also handles CREATE changes an object in an update.
 func (r *Run) actsOnUpdate(doc any) bool {
 	if r.Operation != admissionv1.Create || !r.Handles(admissionv1.Update) {
 		return false
@@ -133,8 +133,9 @@ func freeParts(smallest, sample any) (free []tree.Path) {
 	return free
 }
 
-// unblock finds out why the webhook does not change doc, which was generated from a sample that it changes. Later
-// objects from the sample seldom have the parts that keep the webhook from acting.
+// unblock finds out why the webhook does not change doc, the i-th object, which was generated from a sample that it
+// changes. It records the parts of doc that keep the webhook from changing it. Later objects are generated without
+// them.
 func (r *Run) unblock(i int, doc any) {
 	n := len(r.inputs.samples)
 	if n == 0 || i < n || r.inputs.triggers == nil || r.inputs.isFull(i-n) {
@@ -171,7 +172,7 @@ func (r *Run) unblock(i int, doc any) {
 	}
 }
 
-// alike returns the paths of the same field in all elements of the lists on a path.
+// alike returns the paths that are like p except for the list elements on the way: those of every element in doc.
 func alike(doc any, p tree.Path) []tree.Path {
 	found := []tree.Path{nil}
 	for _, step := range p {
@@ -195,7 +196,7 @@ func alike(doc any, p tree.Path) []tree.Path {
 	return found
 }
 
-// holds reports whether a document has all parts of the trigger.
+// holds reports whether a document has all parts of the trigger. It ignores parts that must be absent.
 func (t *Trigger) holds(doc any) bool {
 	for _, p := range t.Parts {
 		value, ok := tree.Get(doc, p.Path)
@@ -215,17 +216,17 @@ func (t *Trigger) holds(doc any) bool {
 }
 
 const (
-	// whole is the probability that an object generated from a sample keeps all parts of the sample.
+	// whole is the probability that vary keeps all parts of a sample that the webhook does not need.
 	whole = 0.5
-	// dropped is the probability of omitting one part of a sample that the webhook does not need.
+	// dropped is the probability that vary otherwise omits such a part.
 	dropped = 0.3
-	// untriggered is n if one in n objects lacks a part of the trigger.
+	// untriggered is n if one of n objects lacks a part of the trigger.
 	untriggered = 8
 )
 
 // vary returns the sample with other values where the trigger permits them, and without some of the parts that the
-// webhook does not need. In one of eight objects, a part of the trigger is missing, too. valid reports whether the API
-// server accepts a document.
+// webhook does not need. One of eight objects also lacks a part of the trigger. turn is the number of the object. valid
+// reports whether the API server accepts a document.
 func (t *Trigger) vary(random *rand.Rand, sample any, turn int, valid func(any) bool) any {
 	doc := sample
 	keep := func(next any, ok bool) {
@@ -252,8 +253,8 @@ func (t *Trigger) vary(random *rand.Rand, sample any, turn int, valid func(any) 
 	return doc
 }
 
-// clear removes the blockers of the trigger from a document that was generated from sample, unless the API server would
-// reject it then.
+// clear removes the blockers of the trigger from doc, which was generated from sample. It keeps blockers without which
+// the API server would reject doc.
 func (t *Trigger) clear(sample, doc any, valid func(any) bool) any {
 	for _, blocker := range t.blockers {
 		for _, p := range slices.Backward(alike(doc, blocker)) {
@@ -268,7 +269,7 @@ func (t *Trigger) clear(sample, doc any, valid func(any) bool) any {
 	return doc
 }
 
-// switchOn returns the document with the parts of the trigger, unless the API server would reject it then.
+// switchOn returns the document with the parts of the trigger. If the API server rejects the result, it returns doc.
 func (t *Trigger) switchOn(doc any, valid func(any) bool) any {
 	next := doc
 	for _, p := range t.Parts {
@@ -285,7 +286,8 @@ func (t *Trigger) switchOn(doc any, valid func(any) bool) any {
 	return doc
 }
 
-// inFirst returns the path with each element that the document lacks replaced by the first element of its list.
+// inFirst returns p for a document that may lack list elements on the way. The first element of the list takes the
+// place of a missing one.
 func inFirst(doc any, p tree.Path) tree.Path {
 	p = slices.Clone(p)
 	for i, step := range p {

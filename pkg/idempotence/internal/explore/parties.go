@@ -16,16 +16,16 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// Some checks are made on the first objects only, and then on one in seldom objects, because they cost much and seldom
-// depend on the object.
+// Costly checks, whose results seldom depend on the object, are made on the first objects and then on one of seldom
+// objects.
 const firstObjects, seldom = 3, 8
 
-// isPointed reports whether the i-th object is one for the checks that are seldom made.
-func isPointed(i int) bool { return i < firstObjects || i%seldom == 0 }
+// getsCostlyChecks reports whether costly checks are made on the i-th object.
+func getsCostlyChecks(i int) bool { return i < firstObjects || i%seldom == 0 }
 
-// namesakes returns objects that a webhook may take for x, because their name, generateName and namespace are the same,
-// or all but the namespace: x with other content, x in another namespace, and the objects in before under the name of x.
-// In a cluster such objects follow each other, with different uids.
+// namesakes returns objects that a webhook may mistake for x, because they have its name or generateName: x with other
+// content, the last objects in before under the name of x, and x with other content in another namespace. In a cluster,
+// such an object can be created after x was deleted. Its uid differs.
 func (r *Run) namesakes(x *objects.Object, before []any) (list []any) {
 	add := func(doc any) {
 		uid := ""
@@ -57,7 +57,8 @@ func (r *Run) namesakes(x *objects.Object, before []any) (list []any) {
 	return list
 }
 
-// otherNamespace returns a namespace for copies of objects, or "".
+// otherNamespace returns a namespace for copies of objects. It returns "" for a cluster-scoped kind, or if none is
+// known.
 func (r *Run) otherNamespace() string {
 	if !r.Kind.Namespaced {
 		return ""
@@ -65,7 +66,8 @@ func (r *Run) otherNamespace() string {
 	return r.Namespaces.Other()
 }
 
-// replacement returns edits that make another object of doc. For a kind without containers, they include additions.
+// replacement returns edits that give doc other content under the same name. In an object without containers, they
+// include additions.
 func (r *Run) replacement(doc any) []edits.Edit {
 	list := edits.Replacement(doc)
 	if len(edits.ContainerLists(doc)) > 0 {
@@ -76,7 +78,8 @@ func (r *Run) replacement(doc any) []edits.Edit {
 	return append(list, more[:min(len(more), 3)]...)
 }
 
-// tryMemory checks L3 after other objects. Half of the objects follow namesakes, and the others what came before them.
+// tryMemory checks L3 with a webhook that has handled other objects before x: for every second x its namesakes, and
+// otherwise the previous objects of the run.
 func (r *Run) tryMemory(i int, x *objects.Object, before []any) {
 	if !r.uses(ObjectsBefore) || !r.uses(FreshInstances) {
 		return
@@ -91,8 +94,8 @@ func (r *Run) tryMemory(i int, x *objects.Object, before []any) {
 	}
 }
 
-// tryOtherNames checks L3 with new names, for webhooks behind a URL: no fresh instance can be compared with them. The
-// other object has the content of the first of the namesakes.
+// tryOtherNames checks L3 for webhooks behind a URL that remember objects by name. They have no fresh instance to
+// compare with, so the check uses new names. The first namesake is the earlier object.
 func (r *Run) tryOtherNames(x *objects.Object, namesakes []any) {
 	inProcess := !slices.ContainsFunc(r.Webhooks, func(w *session.Webhook) bool { return !w.InProcess })
 	if inProcess || len(namesakes) == 0 || r.Operation != admissionv1.Create {
@@ -101,8 +104,8 @@ func (r *Run) tryOtherNames(x *objects.Object, namesakes []any) {
 	r.try(&laws.Case{Law: laws.L3, Object: x.Doc, Variant: laws.OtherName, Before: namesakes[:1]})
 }
 
-// tryParallel checks L3 with requests at the same time. It does so only for a webhook without other violations, because
-// it may end the process: Go ends a program that writes to a map at the same time as another goroutine.
+// tryParallel checks L3 with requests at the same time. It skips a webhook with other violations, because the check may
+// end the process before they are reported: Go ends a program in which two goroutines write to a map at the same time.
 func (r *Run) tryParallel(x *objects.Object, before []any) {
 	if x == nil || r.Impure || len(r.Tally.Broken) > 0 || !r.uses(ParallelCalls) {
 		return
@@ -116,7 +119,7 @@ func (r *Run) tryParallel(x *objects.Object, before []any) {
 
 // tryUsers checks L1 and L2 with requests by several kinds of users.
 func (r *Run) tryUsers(i int, x *objects.Object) {
-	if !r.uses(OtherUsers) || !isPointed(i) {
+	if !r.uses(OtherUsers) || !getsCostlyChecks(i) {
 		return
 	}
 	for _, u := range session.Users {
@@ -126,10 +129,10 @@ func (r *Run) tryUsers(i int, x *objects.Object) {
 	}
 }
 
-// tryCopies checks L4a on copies of the result under another identity, and L5 on objects that have only the annotations
-// and labels of the result, as with copied metadata.
+// tryCopies checks L4a on copies of the result with another name or namespace. It also checks L5 on x with only the
+// annotations and labels of the result, as if a user had copied them.
 func (r *Run) tryCopies(i int, x, result *objects.Object, changes []tree.Change) {
-	if !r.uses(Copies) || !isPointed(i) || len(changes) == 0 {
+	if !r.uses(Copies) || !getsCostlyChecks(i) || len(changes) == 0 {
 		return
 	}
 	for _, list := range edits.Copies(result.Doc, r.otherNamespace()) {
@@ -140,8 +143,8 @@ func (r *Run) tryCopies(i int, x, result *objects.Object, changes []tree.Change)
 	}
 }
 
-// tryRivals checks L12 and L11 with each rival that changes the object or its result. After the first objects, only a
-// third of the simulated rivals that change more than their own parts is tried with each object.
+// tryRivals checks L12 and L11 with each rival that changes the object or its result. There are many simulated rivals
+// that change more than their own parts. After the first objects, each object is checked with a third of them.
 func (r *Run) tryRivals(i int, x, result *objects.Object) {
 	for n, name := range r.RivalNames() {
 		if r.IsCostly(name) && (i >= firstObjects && (i+n)%3 > 0) || !r.Meets(name, x, result) {
@@ -154,7 +157,7 @@ func (r *Run) tryRivals(i int, x, result *objects.Object) {
 	}
 }
 
-// replaced checks L6 on an object that is replaced by its manifest doc, without defaults.
+// replaced checks L6 with an update that replaces an object by its manifest. The manifest is doc, without defaults.
 func (r *Run) replaced(doc any) {
 	if r.uses(Replacements) {
 		r.try(&laws.Case{Law: laws.L6, Object: doc, Variant: laws.Replaced})

@@ -4,22 +4,24 @@ package explore
 
 import "math"
 
-// leastTried is the number of objects of a kind that are tried even if nothing new is seen.
+// leastTried is the minimum number of objects of a kind that are tried before a run can end early.
 const leastTried = 24
 
-// quiet decides when a run ends because the last objects showed nothing new: no kind of patch or denial, and no finding.
+// quiet decides when a run ends because the last objects showed nothing new: no kind of patch or denial, and no
+// violation.
 type quiet struct {
 	run       *Run
-	seen      int // what the run has seen so far
+	seen      int // number of kinds of answers and violations so far
 	lastNew   int // number of the last object that showed something new
 	unlimited bool
 }
 
 func newQuiet(r *Run) *quiet { return &quiet{run: r, unlimited: r.Objects == math.MaxInt} }
 
-// since reports whether the run can end before the i-th object. It never ends before the samples and the special
-// objects were tried, nor while fewer than half of the objects were.
-func (q *quiet) since(i int) bool {
+// canEnd reports whether the run can end before the i-th object, because the latest objects, a third of r.Objects,
+// showed nothing new. Before that, the samples, the objects with every kind of field, leastTried objects and half of
+// all objects must have been tried.
+func (q *quiet) canEnd(i int) bool {
 	seen := q.run.Behaviour.Seen()
 	for _, n := range q.run.Tally.Modes {
 		seen += len(n)

@@ -44,7 +44,7 @@ type Run struct {
 
 	inputs   *Inputs
 	messages messages
-	hung     bool // the webhook did not respond while its trigger was looked for
+	hung     bool // the webhook did not respond during the search for its trigger
 	object   int  // number of the current object, counted from 1; 0 for a stored case
 	filled   int  // number of invalid objects that were sent to learn what the webhook fills
 }
@@ -72,11 +72,11 @@ func (r *Run) Object() int { return r.object }
 // uses reports whether a family is enabled.
 func (r *Run) uses(f Family) bool { return !r.Unused[f] }
 
-// maxFindings is the number of violations of a law after which further cases of the law are skipped. Each violation has
-// a cause of its own.
+// maxFindings is the number of violations of a law after which its further cases are skipped. The violations most
+// likely have different causes, because repeats do not count.
 const maxFindings = 4
 
-// maxAdvice is the number of findings of a law that are shown as advice.
+// Advice about a law is dropped once the law has maxFindings+maxAdvice findings.
 const maxAdvice = 3
 
 // try checks a case. If a law fails in a way that is not known yet, try shrinks the case and passes the finding to
@@ -145,8 +145,8 @@ func (r *Run) PlacesOf(f *laws.Finding) (places []string) {
 	return places
 }
 
-// placeOf returns the field that a path leads to: the names of its members within a Pod template or the object. It
-// leaves out names far inside.
+// placeOf returns the field to which a path leads, such as "spec.containers.env", without the keys of elements. The
+// name has at most three parts. For a field of a Pod template, it begins inside the template.
 func placeOf(p tree.Path) string {
 	var names []string
 	for _, step := range p {

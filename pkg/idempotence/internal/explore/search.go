@@ -17,12 +17,12 @@ import (
 
 // A Searched describes a search for the trigger of a webhook.
 type Searched struct {
-	Objects    int      // objects that were tried
+	Objects    int      // number of objects that were tried
 	Keys       []string // keys of labels and annotations
-	Values     []string // values of these keys
-	Words      int      // other texts, tried as names, images and variables
+	Values     []string // values with which the keys were tried
+	Words      int      // number of other texts that were tried as names, images and variables
 	Namespaces []string
-	Spent      bool // the number of calls was not enough for all of them
+	Spent      bool // the search reached its limit of calls
 }
 
 const (
@@ -35,10 +35,11 @@ const (
 	keysAtOnce                        = 8
 )
 
-// learnFromGenerated finds the trigger in generated objects. If the webhook changes none of these, it searches for a
-// trigger. Of a trigger that most objects have, it only takes note.
+// learnFromGenerated generates objects and finds the trigger of the first one that the webhook changes. If it changes
+// none, search looks for a trigger. Later objects get the trigger only if fewer than two thirds of the objects have it.
 func (r *Run) learnFromGenerated() {
-	// The first object is also the first one of the run. If the webhook hangs on it, only one call waits for it.
+	// The first object is also the first one of the run. If the webhook hangs, the run need not wait for this object
+	// again.
 	random := rand.New(rand.NewPCG(uint64(r.Seed), 0))
 	var acting any
 	n, acted, updated := 0, 0, false
@@ -114,7 +115,7 @@ func (f *finder) bases() (list []any) {
 	return list
 }
 
-// selected returns the document with the labels that the objectSelectors require.
+// selected returns the document with the labels that the objectSelectors require, and without those that they exclude.
 func (f *finder) selected(doc any) any {
 	for _, w := range f.Webhooks {
 		if w.ObjectSelector == nil {
@@ -147,7 +148,8 @@ func put(doc any, p tree.Path, value any) any {
 	return doc
 }
 
-// try asks about a document, and reports whether the search can end.
+// try sends a document to the webhook. It reports whether the search must end: the webhook changes the document, hangs,
+// or no calls are left.
 func (f *finder) try(doc any) (done bool) {
 	if f.left <= 0 || f.hung || f.Over() {
 		return true
@@ -177,7 +179,7 @@ func (f *finder) from(base any, h *trigger.Hints) {
 	}
 }
 
-// pairs tries keys with the values that belong to them: all at once, and each one.
+// pairs tries the pairs of the hints: first all at once, then each one alone.
 func (f *finder) pairs(base any, h *trigger.Hints) (done bool) {
 	all := base
 	for _, p := range slices.Backward(h.Pairs) { // of several values of a key, the first one remains
@@ -196,7 +198,7 @@ func (f *finder) pairs(base any, h *trigger.Hints) (done bool) {
 	return false
 }
 
-// keys tries all keys at once with each value, then some of them, and then each one.
+// keys tries all keys at once with each value, then groups of keys, and then single keys.
 func (f *finder) keys(base any, h *trigger.Hints) (done bool) {
 	on := slices.DeleteFunc(slices.Clone(h.Keys), trigger.IsOff)
 	for _, value := range f.tried.Values {
@@ -221,7 +223,7 @@ func (f *finder) keys(base any, h *trigger.Hints) (done bool) {
 	return false
 }
 
-// namespaces tries the namespaces that the user declares.
+// namespaces tries the namespaces in Options.Namespaces.
 func (f *finder) namespaces(base any, h *trigger.Hints) (done bool) {
 	if !f.Kind.Namespaced {
 		return false
@@ -236,7 +238,7 @@ func (f *finder) namespaces(base any, h *trigger.Hints) (done bool) {
 	return false
 }
 
-// names tries the other texts as names of the object and of a container, as images and as variables.
+// names tries the words of the hints as variables, registries and names of a container, and as names of the object.
 func (f *finder) names(base any, h *trigger.Hints) (done bool) {
 	var variables []any
 	for _, word := range h.Words {
@@ -276,7 +278,7 @@ func isVariable(word string) bool {
 		len(validation.IsEnvVarName(word)) == 0
 }
 
-// valuesOf returns the values that keys are tried with: usual ones, and those in the hints.
+// valuesOf returns the values with which keys are tried: usual ones, and those of the hints.
 func valuesOf(h *trigger.Hints) []string {
 	values := []string{"true", "enabled"}
 	for _, v := range slices.Concat(h.Values, []string{"yes", "on", "1", "inject", "auto", "8080", "{}", "[]"}) {

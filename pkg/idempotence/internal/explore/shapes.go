@@ -10,8 +10,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
-// tryShapes checks laws on objects that lack what the webhook writes into, and on objects with similar names. result is
-// the webhooks' result for x.
+// tryShapes checks L10, L2 and L1 on objects without the lists and maps into which the webhook writes. It also checks
+// L5 on objects with similar names inside. result is the webhooks' result for x.
 func (r *Run) tryShapes(x, result *objects.Object) {
 	if r.uses(SparseObjects) && r.Kind.KnowsValid() {
 		for _, list := range edits.Sparse(x.Doc, r.Changed(x, result)) {

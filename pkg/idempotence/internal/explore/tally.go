@@ -32,15 +32,15 @@ func newTally() Tally {
 	return Tally{Broken: map[laws.Law]bool{}, Advised: map[laws.Law]bool{}, Modes: map[laws.Law][]laws.Mode{}, causes: map[laws.Law][]cause{}, Tried: map[laws.Law]int{}, Decided: map[laws.Law]int{}}
 }
 
-// A cause is what is known about the cause of a finding: how the law fails and where.
+// A cause describes the cause of a finding: how the law fails, and at which fields.
 type cause struct {
 	mode   laws.Mode
 	advice bool
 	places []string // see Run.PlacesOf
 }
 
-// like reports whether two findings of one law most likely have the same cause: they are about the same field, or one
-// of them has no field and the mode is equal.
+// like reports whether two findings of one law most likely have the same cause: their fields overlap or, if the fields
+// of one are not known, their modes are equal.
 func (c cause) like(other cause) bool {
 	if len(c.places) == 0 || len(other.places) == 0 {
 		return c.mode == other.mode
@@ -52,7 +52,7 @@ func (c cause) like(other cause) bool {
 	})
 }
 
-// Add records a finding. places are the results of Run.PlacesOf, before and after the case was made smaller.
+// Add records a finding. places are the fields from Run.PlacesOf, before and after the case was made smaller.
 func (t *Tally) Add(f *laws.Finding, places ...string) {
 	law := f.Case.Law
 	t.causes[law] = append(t.causes[law], cause{f.Mode, f.Advice, places})
@@ -64,9 +64,9 @@ func (t *Tally) Add(f *laws.Finding, places ...string) {
 	t.Modes[law] = append(t.Modes[law], f.Mode)
 }
 
-// knows reports whether a finding most likely has the same cause as an earlier finding of the same law. Advice is known
-// after a violation with the same cause, or after other advice of the same mode. A patch without effect is known after
-// such a finding of any law.
+// knows reports whether a finding repeats an earlier one. A violation repeats a violation of the same law with the same
+// cause. Advice repeats any finding of the same law with the same cause or mode. A patch without effect repeats such a
+// finding of any law.
 func (t *Tally) knows(f *laws.Finding, places ...string) bool {
 	if f.Mode == laws.NoOpPatch && (t.knowsMode(laws.L1, f.Mode) || t.knowsMode(laws.L10, f.Mode) || t.knowsMode(laws.L5, f.Mode)) {
 		return true

@@ -8,9 +8,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/laws"
 )
 
-// TestKnownFindings checks which findings the tally treats as repeats. A violation is a repeat if an earlier violation of
-// the same law is about the same field, or about an unknown field in the same failure mode. Advice is a repeat after
-// advice in the same mode, and after a finding about the same field. A violation is never a repeat of advice.
+// TestKnownFindings checks which findings the tally treats as repeats. A violation is a repeat if an earlier violation
+// of the same law is about the same field, or about an unknown field in the same failure mode. Advice is a repeat after
+// any finding in the same mode or about the same field. A violation is never a repeat of advice.
 func TestKnownFindings(t *testing.T) {
 	finding := func(law laws.Law, mode laws.Mode, advice bool) *laws.Finding {
 		return &laws.Finding{Case: laws.Case{Law: law}, Mode: mode, Advice: advice}

@@ -13,8 +13,9 @@ import (
 // textObjects is the number of objects whose texts are edited, counted from the first.
 const textObjects = 4
 
-// tryTexts checks laws on the texts that the webhook has written, and on those of the sample doc: other parties write
-// them in another form with the same meaning, or add items to them. result is the webhooks' result for x.
+// tryTexts checks laws with edits of texts, such as lists and JSON in annotations. Other parties write a text of the
+// webhook or the user in another form with the same meaning, or add items to a text of the webhook. result is the
+// webhooks' result for x.
 func (r *Run) tryTexts(i int, x, result *objects.Object) {
 	if i >= textObjects+len(r.inputs.samples) {
 		return
@@ -39,11 +40,11 @@ func (r *Run) tryTexts(i int, x, result *objects.Object) {
 	}
 }
 
-// mostUserTexts is the maximum number of texts of a sample that are written in other forms.
+// mostUserTexts is the maximum number of texts of an object for which tryTexts calls tryUserForms.
 const mostUserTexts = 12
 
-// tryUserForms checks L10, L2 and L1 on an object whose user wrote a text in another form, and L4a if another party
-// rewrites the text after the first call.
+// tryUserForms checks L10, L2 and L1 on x with a text of the user in another form. It also checks L4a with another
+// party that writes the text in this form after the first call.
 func (r *Run) tryUserForms(x *objects.Object, t edits.Text) {
 	for _, e := range few(t.OtherForms(t.Before), 2) {
 		if other, ok := r.Edited(x, []edits.Edit{e}); ok {
@@ -55,7 +56,7 @@ func (r *Run) tryUserForms(x *objects.Object, t edits.Text) {
 	}
 }
 
-// tryForms checks L4a if another party writes a text of the webhook in another form.
+// tryForms checks L4a with another party that writes a text of the webhook in another form.
 func (r *Run) tryForms(x *objects.Object, t edits.Text, text string) {
 	if t.Flag != "" {
 		return
@@ -65,8 +66,8 @@ func (r *Run) tryForms(x *objects.Object, t edits.Text, text string) {
 	}
 }
 
-// shared decides whether the webhook adds its items to those of others in a text, and in which format. base is an
-// object with an item of another party in the text.
+// shared finds out whether the webhook adds its items to the items of others in a text. If so, it returns the format of
+// the text, and x with an item of another party in the text as base.
 func (r *Run) shared(x *objects.Object, t edits.Text) (f texts.Format, base *objects.Object, ok bool) {
 	if t.Before != "" {
 		f, ok = texts.Grown(t.Before, t.After)
@@ -91,7 +92,7 @@ func (r *Run) shared(x *objects.Object, t edits.Text) (f texts.Format, base *obj
 	after, _ := edits.TextAt(out.After.Doc, t.Path, format)
 	if document != "" {
 		f, ok = texts.Grown(text, after)
-		if !ok { // a member may be lost, so it is enough that a part of the items is kept
+		if !ok { // the webhook lost items, which the checks must report: it is enough that it kept some
 			kept := texts.Minus(document.Items(text), texts.Minus(document.Items(text), document.Items(after)))
 			f, ok = document, len(texts.Minus(kept, document.Items(t.After))) > 0
 		}
@@ -138,7 +139,8 @@ func (r *Run) tryItems(x, base *objects.Object, t edits.Text, f texts.Format) {
 	}
 }
 
-// items returns items of another party for a text, like those that it has.
+// items returns items that another party may add to a text. They have the form of the webhook's items. both is the text
+// with items of both parties.
 func (r *Run) items(t edits.Text, f texts.Format, both string) []string {
 	if f.IsDocument() {
 		return []string{texts.Fragment(f, t.After, false), texts.Fragment(f, t.After, true)}
