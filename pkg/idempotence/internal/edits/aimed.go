@@ -9,10 +9,11 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// mostAimed is the maximum number of fields that an aimed rival sets.
+// mostAimed is the maximum number of fields that a rival sets because the tested webhook sets them.
 const mostAimed = 8
 
-// sameFields returns a function that sets fields to other values than the tested webhook, where they are absent.
+// sameFields returns a function that sets absent fields of a document. They are fields that the tested webhook adds to
+// x, with other values.
 func sameFields(x, result any) func(doc any) any {
 	var puts []Edit
 	for _, c := range Single(tree.Changes(x, result)) {
@@ -42,7 +43,7 @@ func sameFields(x, result any) func(doc any) any {
 	}
 }
 
-// removesLast returns a function that removes the last container of x, if x has several.
+// removesLast returns a function that removes the last container of each list of x with several containers.
 func removesLast(x, _ any) func(doc any) any {
 	var gone []tree.Path
 	for _, p := range ContainerLists(x) {
@@ -62,8 +63,8 @@ func removesLast(x, _ any) func(doc any) any {
 }
 
 // Zeros returns the paths to which a webhook adds a zero value: an empty text, map or list, null, 0 or false, or a map
-// that has only such values. changes are the changes that the webhook makes. A number or boolean alone may be meant, so
-// it counts only beside other zero values.
+// that has only such values. changes are the changes that the webhook makes. A webhook may set 0 or false on purpose,
+// so these count only if it also adds other zero values.
 func Zeros(changes []tree.Change) (paths []tree.Path) {
 	var unsure []tree.Path
 	for _, c := range changes {
@@ -112,8 +113,8 @@ func IsZero(value any) bool {
 	return zero
 }
 
-// Fillings returns values that another party may set at a path to which the tested webhook adds a zero value. The API
-// server may refuse some of them.
+// Fillings returns values, not zero, that another party may set at the path of a zero value. The API server may reject
+// some of them.
 func Fillings(p tree.Path, zero any) []any {
 	switch zero.(type) {
 	case bool:
@@ -139,7 +140,7 @@ func Fillings(p tree.Path, zero any) []any {
 	return values
 }
 
-// fullOf returns a copy of a map with other values in place of its zero values.
+// fullOf returns a copy of a map of zero values, with another value in place of each.
 func fullOf(zeros Fields) Fields {
 	out := Fields{}
 	for name, zero := range zeros {
@@ -148,7 +149,8 @@ func fullOf(zeros Fields) Fields {
 	return out
 }
 
-// OfIdentity reports whether edits change the identity of an object, as a copy or a restore does.
+// OfIdentity reports whether any of the edits changes the identity of an object: its name, namespace or owners. A copy
+// or a restored backup has another identity.
 func OfIdentity(list []Edit) bool {
 	return slices.ContainsFunc(list, func(e Edit) bool {
 		return len(e.Path) == 2 && e.Path[0].Name == "metadata" && !e.Path[1].Element &&
@@ -156,10 +158,9 @@ func OfIdentity(list []Edit) bool {
 	})
 }
 
-// Copies returns edits that give an object another identity: a copy with a new name, a copy in another namespace, the
-// name that the API server has generated, and an object whose owner is gone. The object keeps everything else, as with
-// a copied manifest or a restored backup. namespace is the other namespace, or "" if
-// there is none.
+// Copies returns edits that give an object another identity, as a copied manifest or a restored backup has: a new name,
+// the name that the API server generates, or another namespace. With a name, the object also loses its generateName and
+// its owners. Everything else stays. namespace is the other namespace, or "" if there is none.
 func Copies(doc any, namespace string) (list [][]Edit) {
 	name := func(text string) []Edit {
 		edits := []Edit{{What: Put, Path: Metadata.Member("name"), Value: text}}
@@ -181,8 +182,8 @@ func Copies(doc any, namespace string) (list [][]Edit) {
 	return list
 }
 
-// Namesake returns a document with the name, generateName and namespace of another one. uid is its uid, unless it is
-// empty.
+// Namesake returns doc with the name, generateName and namespace of the document of, and with the given uid. If uid is
+// empty, doc keeps its own.
 func Namesake(doc, of any, uid string) any {
 	for _, member := range []string{"name", "generateName", "namespace"} {
 		p := Metadata.Member(member)
@@ -204,7 +205,8 @@ func Namesake(doc, of any, uid string) any {
 	return doc
 }
 
-// Replacement returns edits that make another object of one: other images, or another label if it has no containers.
+// Replacement returns edits that give an object other content but keep its name: they add a label, and change the image
+// and the variables of each container.
 func Replacement(doc any) []Edit {
 	edits := []Edit{{What: Put, Path: Metadata.Member("labels").Member("rival.example.com/other"), Value: "yes"}}
 	for _, p := range ContainerLists(doc) {
@@ -219,7 +221,7 @@ func Replacement(doc any) []Edit {
 	return edits
 }
 
-// Notes returns edits that add the annotations and labels which a webhook adds according to changes.
+// Notes returns edits that add only the annotations and labels of a webhook's changes.
 func Notes(changes []tree.Change) (list []Edit) {
 	for _, c := range Single(changes) {
 		if c.Kind == tree.Added && IsNote(c.Path) {

@@ -11,8 +11,9 @@ import (
 // copyOffset is added to the ports of a copied container, so that they differ from those of the original.
 const copyOffset = 1000
 
-// CopiedElements returns edits that add a copy of an element of doc under another name, as users do when they write an object:
-// of the containers, init containers and volumes of a Pod, and, if custom is set, of all lists of objects in the spec.
+// CopiedElements returns edits that each add a copy of the largest element of a list under another name, as users do
+// when they write an object. The lists are the containers, init containers and volumes. If custom is set, doc is a
+// custom resource, and all its lists count.
 func CopiedElements(doc any, custom bool) (edits []Edit) {
 	tree.Lists(doc, func(p tree.Path, list []any) {
 		if len(list) == 0 || p[0].Name == "metadata" || p[0].Name == "status" {
@@ -38,7 +39,7 @@ func CopiedElements(doc any, custom bool) (edits []Edit) {
 // mostCopies is the maximum number of edits that CopiedElements returns.
 const mostCopies = 6
 
-// copyOf returns a copy of an element with another key and other ports.
+// copyOf returns a copy of an element with another key and other ports. It returns false if the element has no key.
 func copyOf(element Fields) (Fields, bool) {
 	for _, key := range []string{"name", "key", "id", "host", "path", "hostname"} {
 		name, ok := element[key].(string)
@@ -61,7 +62,7 @@ func copyOf(element Fields) (Fields, bool) {
 	return nil, false
 }
 
-// movedPorts returns a value with other port numbers, in its ports and in its probes.
+// movedPorts returns a copy of a value with other port numbers. Probes still use the ports of their container.
 func movedPorts(value any) any {
 	switch value := value.(type) {
 	case Fields:

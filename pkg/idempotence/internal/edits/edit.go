@@ -19,8 +19,8 @@ type Edit struct {
 	Value any `json:"value,omitempty"`
 	// Front makes an Insert add its element at the start of the list, instead of the end.
 	Front bool `json:"front,omitempty"`
-	// Format is the format of the text at the path. It is set if the edit changes items inside the text, or writes the
-	// text in another form with the same meaning.
+	// Format is the format of the text at the path. It is set only if the edit adds items to the text, or writes it in
+	// another form with the same meaning.
 	Format texts.Format `json:"format,omitempty"`
 }
 

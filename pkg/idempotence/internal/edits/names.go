@@ -10,8 +10,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// A Twins is a pair of edits that each add a named value to a document: one with names that are easy to tell apart, and
-// some with names that differ in little.
+// Twins are edits that each add two named values to a document. The names in Plain are easy to tell apart. The names in
+// each entry of Alike are similar, so a webhook may confuse them.
 type Twins struct {
 	Plain []Edit
 	Alike [][]Edit
@@ -20,7 +20,8 @@ type Twins struct {
 // longName is the greatest length of a DNS label.
 const longName = 63
 
-// alikeNames returns pairs of names that webhooks confuse when they shorten names or replace characters.
+// alikeNames returns pairs of names that begin with base. They become equal if a webhook shortens them or replaces
+// characters.
 func alikeNames(base string) [][2]string {
 	if len(base) > 8 {
 		base = base[:8]
@@ -30,8 +31,8 @@ func alikeNames(base string) [][2]string {
 	return [][2]string{{long + "1", long + "2"}, {base + ".t-a", base + "-t-a"}, {base + "_T", base + "-T"}, {base + "-t", base + "-T"}}
 }
 
-// NameTwins returns edits that add two copies of the first element of each list of named elements, two entries to the
-// data of a ConfigMap or Secret, and two items to each list in an annotation.
+// NameTwins returns edits that add two named values wherever a document has names: two copies of the first element of a
+// list, two entries of the data of a ConfigMap or Secret, or an annotation that lists two items.
 func NameTwins(doc any) (all []Twins) {
 	add := func(base string, edits func(a, b string) []Edit) {
 		t := Twins{Plain: edits(base+"-t1", base+"-u2")}
@@ -72,7 +73,7 @@ func NameTwins(doc any) (all []Twins) {
 	return all
 }
 
-// named returns a copy of an element with another name, and without the values that only one element may have.
+// named returns a copy of an element with another name. It removes host ports, which two containers cannot share.
 func named(element Fields, name string) Fields {
 	out := tree.Clone(element).(Fields)
 	out["name"] = name

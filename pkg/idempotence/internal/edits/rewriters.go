@@ -10,10 +10,10 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// mirror is the registry from which a simulated rival takes all images.
+// mirror is the registry that a simulated rival sets in all images.
 const mirror = "mirror.rival.example.com/"
 
-// mirrored takes the image of each container from a mirror: it replaces the registry in the image's name.
+// mirrored replaces the registry in the image of each container by the mirror.
 func mirrored(doc any) any {
 	return inContainers(doc, func(c Fields) {
 		image, _ := c["image"].(string)
@@ -41,7 +41,7 @@ func wrapped(doc any) any {
 	})
 }
 
-// inContainers changes a copy of each container and init container of a document.
+// inContainers returns a document with change applied to each container and init container. It does not modify doc.
 func inContainers(doc any, change func(c Fields)) any {
 	var lists []tree.Path
 	tree.Lists(doc, func(p tree.Path, _ []any) {
@@ -122,7 +122,7 @@ func stripped(doc any) any {
 	return doc
 }
 
-// withdrawn adds an init container in the first call, and removes it in the next one. A label says that it was there.
+// withdrawn adds an init container in the first call, and removes it in later calls. A label records the first call.
 func withdrawn(doc any) any {
 	done := Metadata.Member("labels").Member("rival.example.com/withdrawn")
 	for _, p := range ContainerLists(doc) {

@@ -4,20 +4,21 @@ package edits
 
 import "github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 
-// A Rival is a simulated webhook that changes the same objects as the tested one. Every change that it makes is one
-// that a webhook of a cluster may make.
+// A Rival is a simulated webhook that changes the same objects as the tested one. It changes only what a webhook in a
+// cluster may change.
 type Rival struct {
 	Name string
-	// Aim returns a function that edits a document like the rival. x is the object of the case, and result the tested
-	// webhook's result for it. Most rivals ignore both.
+	// Aim returns the function with which the rival edits a document. x is the object of the case, and result the
+	// tested webhook's result for it. Most rivals ignore both. Aim is nil if Conduct is Fills, whose edits package laws
+	// chooses.
 	Aim func(x, result any) func(doc any) any
 	Conduct
-	// Ignores reports whether a path belongs to the rival, so that the tested webhook must not be blamed for it. It may
-	// be nil.
+	// Ignores reports whether changes at a path do not count when the two webhooks are called in turns, because the
+	// rival removes there what others add. It may be nil.
 	Ignores func(p tree.Path) bool
 }
 
-// Conduct says what a rival changes. It decides what the tested webhook can be blamed for.
+// Conduct says what a rival changes. The checks of L11 and L12 expect less of a webhook beside some rivals.
 type Conduct string
 
 // The kinds of conduct.
@@ -25,22 +26,23 @@ const (
 	// OwnParts means that the rival changes only its own parts. The result must not depend on the order of the two
 	// webhooks.
 	OwnParts Conduct = "changes its own parts"
-	// Rewrites means that the rival rewrites values of the user. What the tested webhook made of such a value before may
-	// stay, but must not be stale.
+	// Rewrites means that the rival rewrites values of the user. A value that the tested webhook has derived from such
+	// a value must follow the change.
 	Rewrites Conduct = "rewrites values"
-	// Fills means that the rival sets the fields to which the tested webhook adds a zero value, if they are absent.
+	// Fills means that the rival sets absent fields. They are the fields to which the tested webhook adds a zero value.
 	Fills Conduct = "fills absent fields"
-	// Decides means that the rival changes what the tested webhook reads, so the result may depend on the order.
+	// Decides means that the rival changes values that the tested webhook may read, so the result may depend on the
+	// order.
 	Decides Conduct = "decides"
-	// Competes means that the rival sets the fields of the tested webhook to other values, if they are absent. The first
-	// webhook wins.
+	// Competes means that the rival sets the fields of the tested webhook to other values, if they are absent. So the
+	// webhook that is called first decides.
 	Competes Conduct = "competes"
 )
 
 // OrderMatters reports whether the result may depend on the order of the two webhooks, whatever the tested one does.
 func (c Conduct) OrderMatters() bool { return c == Decides || c == Competes }
 
-// always returns an Aim that ignores the case.
+// always returns an Aim that returns change for every object.
 func always(change func(doc any) any) func(x, result any) func(doc any) any {
 	return func(any, any) func(any) any { return change }
 }

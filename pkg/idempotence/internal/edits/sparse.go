@@ -12,36 +12,36 @@ import (
 // mostSparse is the maximum number of lists and maps for which Sparse returns edits.
 const mostSparse = 8
 
-// Sparse returns edits of x that leave out, empty or null the lists and maps into which a webhook writes according to
-// changes: first each of them, then all together.
+// Sparse returns edits of the lists and maps of x into which a webhook writes, according to changes. The edits remove
+// them, empty them or set them to null: first each alone, then all together.
 func Sparse(x any, changes []tree.Change) (list [][]Edit) {
-	var places []place
+	var found []collection
 	for _, c := range changes {
 		if c.Kind == tree.Removed || c.Kind == tree.Moved {
 			continue
 		}
 		if last := c.Path[len(c.Path)-1]; c.Kind == tree.Added && !last.Element {
-			places = containers(places, c.Path, c.New)
+			found = withCollections(found, c.Path, c.New)
 		}
-		for n := len(c.Path) - 1; n > 1 && len(places) < mostSparse; n-- {
+		for n := len(c.Path) - 1; n > 1 && len(found) < mostSparse; n-- {
 			if above := c.Path[:n]; !above[n-1].Element && above.Last() != "containers" && above.Last() != "template" {
 				value, _ := tree.Get(x, above)
-				places = containers(places, above, value)
+				found = withCollections(found, above, value)
 			}
 		}
 	}
-	places = places[:min(len(places), mostSparse)]
-	for _, p := range places {
+	found = found[:min(len(found), mostSparse)]
+	for _, p := range found {
 		if tree.Has(x, p.path) {
 			list = append(list, []Edit{{What: Remove, Path: p.path}})
 		}
 		list = append(list, []Edit{{What: Put, Path: p.path, Value: p.empty}}, []Edit{{What: Put, Path: p.path}})
 	}
-	if len(places) < 2 {
+	if len(found) < 2 {
 		return list
 	}
 	var absent, empty, null []Edit
-	for _, p := range outermost(places) {
+	for _, p := range outermost(found) {
 		if tree.Has(x, p.path) {
 			absent = append(absent, Edit{What: Remove, Path: p.path})
 		}
@@ -54,14 +54,14 @@ func Sparse(x any, changes []tree.Change) (list [][]Edit) {
 	return append(list, empty, null)
 }
 
-// A place is a list or map, with an empty value of its type.
-type place struct {
+// A collection is a list or map in an object, with an empty value of its type.
+type collection struct {
 	path  tree.Path
 	empty any
 }
 
-// containers adds the path of a value, if it is a list or map, and those of the maps inside it.
-func containers(places []place, p tree.Path, value any) []place {
+// withCollections appends value, if it is a list or map, and the maps inside it. p is the path of value.
+func withCollections(found []collection, p tree.Path, value any) []collection {
 	var empty any
 	members, isMap := value.(Fields)
 	if _, isList := value.([]any); isList {
@@ -69,23 +69,23 @@ func containers(places []place, p tree.Path, value any) []place {
 	} else if isMap {
 		empty = Fields{}
 	} else {
-		return places
+		return found
 	}
-	if !slices.ContainsFunc(places, func(other place) bool { return slices.Equal(other.path, p) }) {
-		places = append(places, place{slices.Clone(p), empty})
+	if !slices.ContainsFunc(found, func(other collection) bool { return slices.Equal(other.path, p) }) {
+		found = append(found, collection{slices.Clone(p), empty})
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if _, isMap := members[name].(Fields); isMap {
-			places = containers(places, p.Member(name), members[name])
+			found = withCollections(found, p.Member(name), members[name])
 		}
 	}
-	return places
+	return found
 }
 
-// outermost returns the places that are not inside another one.
-func outermost(places []place) (out []place) {
-	for _, p := range places {
-		inside := slices.ContainsFunc(places, func(other place) bool {
+// outermost returns the collections that are not inside another one.
+func outermost(found []collection) (out []collection) {
+	for _, p := range found {
+		inside := slices.ContainsFunc(found, func(other collection) bool {
 			return len(other.path) < len(p.path) && p.path.HasPrefix(other.path)
 		})
 		if !inside {

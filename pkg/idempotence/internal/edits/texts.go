@@ -10,8 +10,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// TextAt returns the text at a path of a document. If the format is for an argument, the path leads to the list of
-// arguments, and the text is that after the flag.
+// TextAt returns the text at a path of a document, or false if there is none. If the format is for an argument, the
+// path leads to the list of arguments, and the text is the part of the argument after the flag.
 func TextAt(doc any, p tree.Path, f texts.Format) (string, bool) {
 	value, _ := tree.Get(doc, p)
 	flag := f.Flag()
@@ -33,7 +33,7 @@ func indexOfFlag(list []any, flag string) int {
 	})
 }
 
-// inText returns the document after an edit of a text.
+// inText applies an edit whose Format is set. It returns false if the value at the path is not a text.
 func (e Edit) inText(doc any) (any, bool) {
 	text, ok := e.Value.(string)
 	if !ok {
@@ -66,14 +66,14 @@ func (e Edit) inText(doc any) (any, bool) {
 	if n < 3 || !e.Path[n-2].Element || tree.Has(doc, e.Path[:n-1]) {
 		return nil, false
 	}
-	name, ok := strings.CutPrefix(e.Path[n-2].Key, "name=") // of a missing variable
+	name, ok := strings.CutPrefix(e.Path[n-2].Key, "name=") // the variable is missing: add it
 	if !ok {
 		return nil, false
 	}
 	return tree.Insert(doc, e.Path[:n-2], -1, map[string]any{"name": name, e.Path[n-1].Name: text})
 }
 
-// A Text is a text that a webhook has written.
+// A Text is a text in an object, and what a webhook has made of it. After is empty for a text of the user.
 type Text struct {
 	Path          tree.Path
 	Before, After string
@@ -84,8 +84,9 @@ type Text struct {
 // mostTexts is the maximum number of texts that WrittenTexts returns.
 const mostTexts = 4
 
-// WrittenTexts returns the texts that a webhook has written into annotations, variables, arguments and data, or, if
-// custom is set, into any field of the spec. Of texts that differ only in their container, it returns the first.
+// WrittenTexts returns the texts that a webhook has written into annotations, variables, arguments and data of x,
+// according to changes. If custom is set, x is a custom resource, and all texts outside of its metadata count. If
+// several containers have equal texts, WrittenTexts returns the first.
 func WrittenTexts(x any, changes []tree.Change, custom bool) (all []Text) {
 	seen := map[string]bool{}
 	add := func(t Text) {
@@ -126,7 +127,8 @@ func isArgument(p tree.Path) bool {
 	return p[len(p)-1].Element && (p.Last() == "args" || p.Last() == "command")
 }
 
-// holdsText reports whether the value at a path may be any text: of an annotation, a variable, or data.
+// holdsText reports whether the API allows any text at a path: it is an annotation, the value of a variable, or an
+// entry of the data of a ConfigMap or Secret.
 func holdsText(p tree.Path) bool {
 	n := len(p)
 	if n < 2 || p[n-1].Element {
@@ -140,8 +142,8 @@ func holdsText(p tree.Path) bool {
 	}
 }
 
-// UserTexts returns the texts in a document that other parties may write in another form: annotations, variables, data
-// and images, and, if custom is set, all others in the spec.
+// UserTexts returns the texts in a document that another party may write in another form: annotations, variables, data
+// and images. If custom is set, doc is a custom resource, and all texts outside of its metadata count.
 func UserTexts(doc any, custom bool) (all []Text) {
 	tree.Leaves(doc, func(p tree.Path, value any) {
 		text, ok := value.(string)
@@ -152,7 +154,7 @@ func UserTexts(doc any, custom bool) (all []Text) {
 	return all
 }
 
-// Formats returns the formats that a text may have, with at least two items if it is a list.
+// Formats returns the format of text, or nil if it is not known. A list must have at least two items.
 func (t Text) Formats(text string) (formats []texts.Format) {
 	if f, ok := texts.Document(text); ok {
 		return []texts.Format{f}
@@ -177,7 +179,7 @@ func (t Text) name() string {
 	return last.Name
 }
 
-// OtherForms returns edits that write a text in another form with the same meaning.
+// OtherForms returns edits that write text, the value of t, in other forms with the same meaning.
 func (t Text) OtherForms(text string) (edits []Edit) {
 	for _, f := range t.Formats(text) {
 		for _, other := range f.Equal(text) {
