@@ -9,8 +9,8 @@ import "github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 type Rival struct {
 	Name string
 	// Aim returns the function with which the rival edits a document. x is the object of the case, and result the
-	// tested webhook's result for it. Most rivals ignore both. Aim is nil if Conduct is Fills, whose edits package laws
-	// chooses.
+	// tested webhook's result for it. Most rivals ignore both. Aim is nil if Conduct is Fills: package laws chooses
+	// those edits.
 	Aim func(x, result any) func(doc any) any
 	Conduct
 	// Ignores reports whether changes at a path do not count when the two webhooks are called in turns, because the

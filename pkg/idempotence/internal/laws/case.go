@@ -36,15 +36,15 @@ const (
 	AnotherTime Variant = "another time"
 	// Parallel sends the request at the same time as requests for other objects, to one instance.
 	Parallel Variant = "at the same time"
-	// OtherName repeats the request under a name that another object had before. It finds webhooks that remember an object
-	// by its name, also where no fresh instance can be started.
+	// OtherName repeats the request under a name that another object had before. It finds webhooks that remember
+	// objects by name, even if no fresh instance can be started.
 	OtherName Variant = "another name"
 	// WithoutNamespace repeats the request without metadata.namespace, to find webhooks that read it.
 	WithoutNamespace Variant = "without namespace"
 )
 
 // SimilarNames is a variant of L5. The first half of the edits adds elements with plain names, and the second half adds
-// the same elements with names that differ in little.
+// the same elements with similar names.
 const SimilarNames Variant = "similar names"
 
 // Variants of L6.
@@ -59,7 +59,7 @@ const (
 	Replaced Variant = "replaced by the manifest"
 )
 
-// A variant of L1 or L2 can also be the name of one of session.Users, who then makes the requests.
+// The Variant of a case of L1 or L2 can also be the name of one of session.Users: this user then makes the requests.
 
 // Variants of L1 and L2 for requests after the creation of an object.
 const (

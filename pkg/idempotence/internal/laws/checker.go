@@ -22,7 +22,7 @@ func (k *Checker) Check(c *Case) (f *Finding, decided bool) {
 	k.law, k.plain, k.other = c.Law, 0, 0
 	defer func() { k.law = "" }()
 	f = k.checkOnce(c)
-	if f != nil && !k.Unshared && c.Variant != Parallel { // check again on fresh instances, as a replay does
+	if f != nil && !k.Unshared && c.Variant != Parallel { // a replay uses fresh instances, so the finding must appear there
 		k.Unshared, k.memo, k.updated = true, memo{}, updated{}
 		f = k.checkOnce(c)
 	}
@@ -74,7 +74,7 @@ func (k *Checker) checkOnRequest(c *Case) *Finding {
 	return v
 }
 
-// as makes a user the client of all requests, until undo is called.
+// as lets a user make all requests, until undo is called.
 func (t *Trial) as(u *session.User) (undo func()) {
 	known := t.memo
 	t.User, t.memo = u, memo{}

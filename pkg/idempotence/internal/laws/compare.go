@@ -31,8 +31,9 @@ func (t *Trial) unchanged(c *Case, before, again *session.Outcome) *Finding {
 	return nil
 }
 
-// noOp returns a finding about a call whose patch changes nothing, unless exceptions cover each path in the patch. It is
-// advice, except if the patch adds an element again that only the API server drops.
+// noOp returns a finding about a call whose patch changes nothing. The finding is a violation if the patch adds an
+// element again that the API server drops as a duplicate. Otherwise it is advice, and noOp returns nil if exceptions
+// cover each path in the patch.
 func (t *Trial) noOp(c *Case, call string, out *session.Outcome, shown ...*session.Outcome) *Finding {
 	if path, again := addsAgain(out); again && !t.excepted(c.Law, path) {
 		return t.Finding(c, Grows, call+" adds an element again, which the API server drops: "+path.String(), shown...)
@@ -46,7 +47,8 @@ func (t *Trial) noOp(c *Case, call string, out *session.Outcome, shown ...*sessi
 	return v
 }
 
-// addsAgain returns the path of a list element that the last patch of out adds, or false if it adds none.
+// addsAgain returns the path of a list element that the last patch of out adds although the list has one with the same
+// key. It returns false if there is no such element.
 func addsAgain(out *session.Outcome) (tree.Path, bool) {
 	sent, err := tree.Decode(out.Calls[len(out.Calls)-1].Exchange.Object)
 	patched, other := tree.Decode(out.Result)

@@ -68,7 +68,7 @@ func (l afterEdits) check(c *Case) *Finding {
 func (l afterEdits) deniedLater(c *Case, x *objects.Object, first, second *session.Outcome) *Finding {
 	early, ok := l.Edited(x, c.Edits)
 	if !ok || second.Fault != "" || edits.OfIdentity(c.Edits) {
-		return nil // a copy may have parts that belong to the original only
+		return nil // the copy of an object may be denied for parts that belong to the original
 	}
 	s := l.Fresh()
 	fresh := l.F(s, session.Query{Object: early})
@@ -81,10 +81,10 @@ func (l afterEdits) deniedLater(c *Case, x *objects.Object, first, second *sessi
 	return l.Finding(c, DeniedLater, "the webhook denies an edit by another party after the first call, but allows it before: "+second.Message, first, second)
 }
 
-// accumulates returns a finding if the object has more containers and volumes, or more equal elements in its lists, than
-// it would have if the edits came before the first call. Edits of the webhook's own parts cannot come before that call. For them, accumulates compares
-// the object with the result of the first call. If another party edits a list itself, such as the command of a container,
-// its elements do not count: the webhook may have to add its part again.
+// accumulates returns a finding if the object has too many containers and volumes, or too many equal elements in its
+// lists. It compares with an object that had the edits before the first call. Edits of the webhook's own parts cannot
+// come before that call, so they are compared with the result of the first call. The elements of an edited list do not
+// count, such as those of a command: the webhook may have to add its part again.
 func (l afterEdits) accumulates(c *Case, x *objects.Object, first, second *session.Outcome) *Finding {
 	fresh := first
 	if early, ok := l.Edited(x, c.Edits); ok {

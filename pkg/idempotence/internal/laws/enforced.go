@@ -13,8 +13,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// enforces reports whether the webhook removes values only from structs that it sets as a whole in every call, whatever
-// the user wrote: an identity, or a security context. That is its purpose.
+// enforces reports whether the webhook removes values only from structs that it sets as a whole in every call, such as
+// an identity or a security context. To set them, whatever the user wrote, is then its purpose. gone lists the removed
+// values.
 func (t *Trial) enforces(before *objects.Object, out *session.Outcome, gone []tree.Change) bool {
 	known := map[string]bool{}
 	return !slices.ContainsFunc(gone, func(c tree.Change) bool {
@@ -31,7 +32,8 @@ func (t *Trial) enforces(before *objects.Object, out *session.Outcome, gone []tr
 	})
 }
 
-// ownStruct returns the path of the struct of a removed field, if a webhook may set such a struct as a whole.
+// ownStruct returns the path of the struct that has the field at p. It returns false if a webhook has no reason to set
+// such a struct as a whole, as for labels and other maps.
 func (t *Trial) ownStruct(p tree.Path) (tree.Path, bool) {
 	if len(p) < 3 || p[len(p)-1].Element || p[len(p)-2].Element || edits.IsNote(p) {
 		return nil, false
@@ -49,8 +51,8 @@ func (t *Trial) ownStruct(p tree.Path) (tree.Path, bool) {
 	return at, !t.Inputs.IsMap(at)
 }
 
-// setsAlways reports whether a struct gets the same value without the user's fields, and also if it is complete already
-// but has the user's further fields.
+// setsAlways reports whether the webhook always sets the struct at a path to the same value: also if the user has not
+// set it, and if the user's struct has that value and further fields.
 func (t *Trial) setsAlways(before *objects.Object, out *session.Outcome, at tree.Path) bool {
 	own, _ := tree.Get(out.After.Doc, at)
 	set, _ := own.(map[string]any)
@@ -82,7 +84,7 @@ func (t *Trial) setsAlways(before *objects.Object, out *session.Outcome, at tree
 	return true
 }
 
-// extends reports whether an added element without keys has all that is in a removed one.
+// extends reports whether the added element now has all values of the removed element old. Neither has a key.
 func extends(old, now any) bool {
 	from, isObject := old.(map[string]any)
 	if !isObject || len(from) == 0 {

@@ -16,12 +16,11 @@ type Exception struct {
 	Law  Law
 }
 
-// comparesRuns has the laws that compare the results of two first calls. A value that the webhook draws anew for each
-// object makes them differ, although only L3 is about that.
+// comparesRuns has the laws that compare the results of two first calls. If the webhook sets a random value, these
+// results differ, although only L3 is about random values.
 var comparesRuns = map[Law]bool{L4b: true, L5: true, L7: true, L8: true, L11: true}
 
-// covers reports whether an exception is about a law. One for L3 also covers the differences that a drawn value causes
-// under the laws that compare two first calls.
+// covers reports whether an exception applies to a law. An exception for L3 also applies to the laws in comparesRuns.
 func (e Exception) covers(law Law) bool {
 	return e.Law == "" || e.Law == law || e.Law == L3 && comparesRuns[law]
 }

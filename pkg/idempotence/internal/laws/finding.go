@@ -18,7 +18,7 @@ type Finding struct {
 	Case     Case
 	Mode     Mode
 	Advice   bool               // the behaviour may be intended
-	OnCopies bool               // advice only because the API server calls the webhook once for an object
+	OnCopies bool               // advice, because only a copy of an object reaches the webhook a second time
 	Summary  string             // what happened, in words
 	Outcomes []*session.Outcome // the requests that show the failure
 }

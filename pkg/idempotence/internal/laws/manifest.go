@@ -88,7 +88,8 @@ func (l updates) appliesDifferently(manifest any) bool {
 	return !ok || !tree.Equal(plain.Doc, again.Doc)
 }
 
-// createdFrom returns the result of the first apply of a manifest. It has no calls if the webhook does not handle CREATE.
+// createdFrom returns the result of the first apply of a manifest, which has no calls if the webhook does not handle
+// CREATE.
 func (l updates) createdFrom(manifest any) (*session.Outcome, bool) {
 	create := l.Operation
 	l.Operation = admissionv1.Create

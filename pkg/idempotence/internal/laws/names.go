@@ -12,9 +12,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// similarNames checks L5 on an object with two elements whose names differ in little. The webhook must treat the
-// elements apart. The edits of the case are pairs: the first half adds elements with plain names, the second half adds
-// the same elements with similar names.
+// similarNames checks L5 on an object with two elements that have similar names. The webhook must not confuse them. The
+// first half of the edits of the case adds elements with plain names, and the second half adds the same elements with
+// similar names. The check compares the two results.
 type similarNames struct{ *Trial }
 
 func (l similarNames) check(c *Case) *Finding {
@@ -45,12 +45,12 @@ func (l similarNames) check(c *Case) *Finding {
 	if plain == nil || !plain.OK() {
 		return nil
 	}
-	inNote := edits.IsNote(c.Edits[0].Path) // names in an annotation are not checked, and the API server's message explains them
+	inNote := edits.IsNote(c.Edits[0].Path) // the API server accepts any name in an annotation, and then its error is clear
 	if problems := l.problems(c.Law, alike.After); !inNote && len(problems) > 0 && len(l.problems(c.Law, plain.After)) == 0 {
 		return l.refused(c, "if two names differ in little, ", problems, plain, alike)
 	}
 	if added >= expected || len(slices.DeleteFunc(l.differences(c.Law, plain.After, alike.After), func(d tree.Change) bool { return d.Kind == tree.Moved })) == 0 {
 		return nil
 	}
-	return l.Finding(c, Incomplete, fmt.Sprintf("if two names differ in little, the webhook takes one element for the other: it adds %d values instead of %d", added, expected), plain, alike)
+	return l.Finding(c, Incomplete, fmt.Sprintf("if two names differ in little, the webhook confuses the elements: it adds %d values instead of %d", added, expected), plain, alike)
 }

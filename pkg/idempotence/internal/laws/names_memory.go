@@ -12,9 +12,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// underOtherNames checks that the result for x under a name does not depend on an earlier object with that name. It
-// compares two results under new names: for the second one, the object c.Before had the name before. It decides only
-// about webhooks whose result contains the name as it is, if at all.
+// underOtherNames checks that the result for x does not depend on an earlier object with the same name. It sends x
+// under two new names. Before the second call, it sends c.Before[0] under the second name. The results must be equal
+// except for the name. The check decides nothing if the webhook derives values from the name, such as a hash.
 func (l pure) underOtherNames(c *Case, x *objects.Object) *Finding {
 	instances := l.Fresh()
 	call := func(doc any, name string) (*session.Outcome, any) {
@@ -52,7 +52,7 @@ func (l pure) underOtherNames(c *Case, x *objects.Object) *Finding {
 // newName returns a name that the run has not used.
 func (t *Trial) newName() string { return fmt.Sprintf("renamed-%d", t.Calls()) }
 
-// withoutName returns a value in which every text has a placeholder instead of the name.
+// withoutName returns a copy of value with NAME in place of the name in all texts and keys.
 func withoutName(value any, name string) any {
 	switch value := value.(type) {
 	case string:

@@ -9,12 +9,12 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 )
 
-// The API server calls a webhook for many objects at once. parallelRounds is the number of times that a check sends its
-// requests at the same time. parallelCalls is the smallest number of requests in a round.
+// parallelRounds is the number of times that a check sends all its requests at once. parallelCalls is the minimum
+// number of requests in a round. A conflict between two calls seldom appears in the first round.
 const parallelRounds, parallelCalls = 40, 8
 
-// inParallel checks L3 with requests for several objects at the same time: each must get the result that a fresh instance
-// gives for it alone.
+// inParallel checks L3 with requests for several objects at the same time: each must get the result that a fresh
+// instance gives for it alone.
 func (l pure) inParallel(c *Case, x *objects.Object) *Finding {
 	if len(l.Webhooks) != 1 {
 		return nil
@@ -48,7 +48,7 @@ func (l pure) inParallel(c *Case, x *objects.Object) *Finding {
 		for i, a := range answers {
 			out := &session.Outcome{Answer: a, Calls: []*session.Answer{a}, Patched: len(a.Patch) > 0}
 			if l.Over() || a.Exchange.Late && !alone[i].Late() {
-				return nil // a busy machine
+				return nil // the machine is too busy to decide
 			}
 			l.count(queries[i], out)
 			if v := l.sameAnswer(c, alone[i], out, "sent at the same time as others"); v != nil {

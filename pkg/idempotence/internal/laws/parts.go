@@ -85,8 +85,8 @@ func (l partsThere) leftOut(law Law, x *objects.Object, plain, out *session.Outc
 	return tree.Change{}, false
 }
 
-// isWordOfCommand reports whether a path leads to one word of a command. A webhook that wraps a command looks for its own
-// wrapper there, not for each word that it would add.
+// isWordOfCommand reports whether a path leads to one word of a command. A missing word is only advice: a webhook that
+// wraps a command looks for its wrapper there, not for each word that it would add.
 func isWordOfCommand(p tree.Path) bool {
 	return len(p) > 1 && p[len(p)-1].Element && p[len(p)-2].Name == "command"
 }

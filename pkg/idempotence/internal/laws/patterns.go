@@ -9,8 +9,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// Patterns returns the paths of changes as patterns of exceptions. An element on the way becomes [*]. The keys of two
-// elements that differ only in a generated part become one pattern, such as name=creds-*.
+// Patterns returns patterns for exceptions that cover the changes. An element on the way becomes [*]. If the keys of
+// two added or removed elements begin alike, they become one pattern, such as name=creds-*.
 func Patterns(changes []tree.Change) (patterns []string) {
 	for _, c := range changes {
 		if len(c.Path) == 0 {
@@ -33,8 +33,8 @@ func Patterns(changes []tree.Change) (patterns []string) {
 	return patterns
 }
 
-// globOf returns a pattern for the key of an element: with * in place of the part in which it differs from an element
-// that is added or removed beside it.
+// globOf returns a pattern for the key of the element at p. If changes have another element of the list whose key
+// begins alike, * takes the place of the rest. Otherwise, the pattern is the key itself.
 func globOf(p tree.Path, changes []tree.Change) string {
 	last := len(p) - 1
 	key := p[last].Key

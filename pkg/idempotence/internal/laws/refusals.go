@@ -18,12 +18,14 @@ func (t *Trial) problems(law Law, result *objects.Object) []string {
 	return t.unexpected(law, result, t.Kind.Problems(result))
 }
 
-// updateProblems returns the API server's reasons to reject the result of an update, except those that exceptions cover.
+// updateProblems returns the API server's reasons to reject the result of an update, except those that exceptions
+// cover.
 func (t *Trial) updateProblems(law Law, result, old *objects.Object) []string {
 	return t.unexpected(law, result, t.Kind.UpdateProblems(result, old))
 }
 
-// unfilled returns the problems without those that users cause by leaving out what the webhook fills in other objects.
+// unfilled returns the problems without those about fields that users may leave out, because the webhook fills them in
+// other objects.
 func (t *Trial) unfilled(problems []string) []string {
 	if t.Session == nil {
 		return problems
@@ -35,7 +37,7 @@ func (t *Trial) unfilled(problems []string) []string {
 func (t *Trial) unexpected(law Law, result *objects.Object, problems []string) []string {
 	return slices.DeleteFunc(slices.Clone(t.unfilled(problems)), func(problem string) bool {
 		if strings.Contains(problem, ".hostPort: Duplicate value") {
-			return true // two containers want one port of the node: nothing that the webhook does helps both
+			return true // two containers with the same host port: no webhook can correct that
 		}
 		paths := objects.ProblemPaths(problem)
 		return len(paths) > 0 && t.needing(func() bool {

@@ -14,9 +14,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// takesReplacement checks an update whose new object is the whole manifest from which the object was created, as with
-// kubectl replace, a restored backup, or the update of a controller. The update lacks all that the webhook added. It also
-// lacks an annotation of the user, which must not come back.
+// takesReplacement checks that the webhook adds its parts again in an update that lacks them. The new object is the
+// manifest from which the object was created, as with kubectl replace, a restored backup, or an update by a controller.
+// It also lacks an annotation of the user, which must not come back.
 func (l updates) takesReplacement(c *Case) *Finding {
 	manifest, ok := l.Kind.ManifestOf(c.Object)
 	if !ok || !l.Handles(admissionv1.Update) {
@@ -66,8 +66,8 @@ func (l updates) takesReplacement(c *Case) *Finding {
 	return l.Finding(c, LostByReplace, "if the manifest replaces the object, the webhook does not add its parts again: "+summary(lost), stored, out)
 }
 
-// lostByReplace returns the parts of a stored object that a replaced one lacks. Metadata does not count, because a webhook
-// may record there how the object was created. Zero values do not count either.
+// lostByReplace returns the parts of a stored object that are missing after it was replaced. Metadata does not count,
+// because a webhook may record there how the object was created. Zero values do not count either.
 func (l updates) lostByReplace(law Law, stored, replaced *objects.Object) []tree.Change {
 	return slices.DeleteFunc(l.differences(law, stored, replaced), func(d tree.Change) bool {
 		return d.Kind != tree.Removed || d.Path[0].Name == "metadata" || d.Path[0].Name == "status" || edits.IsNote(d.Path) || edits.IsZero(d.Old)

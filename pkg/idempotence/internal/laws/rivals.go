@@ -15,8 +15,8 @@ import (
 // A Rival is another webhook, or another party, that changes the same objects as the tested webhooks.
 type Rival struct {
 	name          string
-	unaware       bool               // simulated: it does not know the tested webhook
-	of            []*session.Webhook // the webhooks that it is a rival of, or nil for all
+	unaware       bool               // simulated, so it was written without knowledge of the tested webhook
+	of            []*session.Webhook // the tested webhooks beside which it is called, or nil for all
 	edits.Conduct                    // of a simulated rival
 	ignores       func(p tree.Path) bool
 	// start creates a fresh instance of the rival and returns a function that calls it. x is the object of the case.
@@ -79,7 +79,7 @@ func (t *Trial) RivalNames() []string {
 // mostRounds is the number of rounds after which two webhooks count as never settling.
 const mostRounds = 8
 
-// The method sets the tested webhooks to members, until undo is called. If members is nil, it changes nothing.
+// only replaces the tested webhooks by members, until undo is called. If members is nil, it changes nothing.
 func (t *Trial) only(members []*session.Webhook) (undo func()) {
 	whole, known := t.Webhooks, t.memo
 	if members != nil {

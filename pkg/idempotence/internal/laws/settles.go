@@ -27,7 +27,7 @@ func (l settles) check(c *Case) *Finding {
 		return v
 	}
 	if rival.OrderMatters() && !growsForever(history) {
-		return nil // the rival takes away what the webhook needs
+		return nil // the rival removes or changes what the webhook needs
 	}
 	i, changes := l.lastMove(c.Law, history)
 	who := fmt.Sprintf("the webhook and the webhook %q change the object in turns forever", c.Rival)

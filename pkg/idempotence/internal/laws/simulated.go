@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// AddCommon adds simulated rivals, which change objects as webhooks often do in clusters.
+// AddCommon adds the simulated rivals. They change objects as webhooks in clusters often do.
 func (r Rivals) AddCommon() {
 	for _, e := range edits.Rivals {
 		start := editsBy(e.Aim)
@@ -25,7 +25,7 @@ func (r Rivals) AddCommon() {
 	}
 }
 
-// editsBy returns a function for Rival.start: the rival edits the object itself.
+// editsBy returns a function for Rival.start. The rival makes the edits of aim, without a call of a webhook.
 func editsBy(aim func(x, result any) func(doc any) any) func(*Trial, *objects.Object) func(*objects.Object) *session.Outcome {
 	return func(t *Trial, x *objects.Object) func(*objects.Object) *session.Outcome {
 		result := x.Doc // if the webhook does not change x
@@ -47,8 +47,7 @@ func editsBy(aim func(x, result any) func(doc any) any) func(*Trial, *objects.Ob
 	}
 }
 
-// fills is a function for Rival.start: the rival sets the fields to which the webhook adds a zero value in x, if they are
-// absent.
+// fills is a function for Rival.start. The rival sets absent fields: those to which the webhook adds a zero value in x.
 func fills(t *Trial, x *objects.Object) func(*objects.Object) *session.Outcome {
 	puts := t.fillings(x)
 	return func(o *objects.Object) *session.Outcome {
@@ -64,8 +63,8 @@ func fills(t *Trial, x *objects.Object) func(*objects.Object) *session.Outcome {
 	}
 }
 
-// fillings returns edits that set values which the API server accepts, at the paths to which the webhook adds a zero
-// value in x.
+// fillings returns edits that set the fields to which the webhook adds a zero value in x. The API server accepts the
+// values.
 func (t *Trial) fillings(x *objects.Object) (puts []edits.Edit) {
 	out := t.first(x)
 	if !out.OK() {
@@ -107,8 +106,8 @@ func (t *Trial) additions(x, result *objects.Object) []tree.Change {
 	return changes
 }
 
-// Meets reports whether a simulated rival changes the object x or the webhook's result for it. A rival that changes
-// neither is not worth a check.
+// Meets reports whether a rival changes the object x or the webhook's result for it. Otherwise, a check with the rival
+// would show nothing. Only simulated rivals are tried: for any other, Meets returns true.
 func (t *Trial) Meets(name string, x, result *objects.Object) bool {
 	rival := t.Rivals[name]
 	if !rival.unaware {
@@ -123,32 +122,33 @@ func (t *Trial) Meets(name string, x, result *objects.Object) bool {
 	return false
 }
 
-// IsCostly reports whether a rival is simulated and changes more than its own parts. There are many of them.
+// IsCostly reports whether a rival is simulated and changes more than its own parts. There are many such rivals.
 func (t *Trial) IsCostly(name string) bool {
 	rival := t.Rivals[name]
 	return rival.unaware && rival.Conduct != edits.OwnParts
 }
 
-// OrderMatters reports whether the order of the webhook and a rival may change the result, whatever the webhook does.
+// OrderMatters reports whether the result may depend on the order of the webhook and a rival. L11 does not apply then.
 func (t *Trial) OrderMatters(name string) bool { return t.Rivals[name].OrderMatters() }
 
-// keptOut returns a finding if the webhook adds a zero value where nothing was, so that the rival cannot set the field.
-// first is the last object if the webhook is called first, and second if the rival is.
+// keptOut returns a finding if the webhook adds a zero value to an absent field and so keeps the rival from setting it.
+// first is the final object if the webhook is called first, and second is the final object if the rival is called
+// first.
 func (l order) keptOut(c *Case, x *objects.Object, history, other []*session.Outcome, first, second *objects.Object) *Finding {
 	for _, e := range l.fillings(x) {
 		zero, kept := tree.Get(first.Doc, e.Path)
 		value, filled := tree.Get(second.Doc, e.Path)
 		if kept && filled && edits.IsZero(zero) && !edits.IsZero(value) && !l.excepted(c.Law, e.Path) {
-			return l.Finding(c, AddsZero, fmt.Sprintf("the webhook adds %s: %s where nothing was, so another webhook, %q, cannot set that field",
+			return l.Finding(c, AddsZero, fmt.Sprintf("the webhook adds %s: %s where no value was, so another webhook, %q, cannot set that field",
 				e.Path, tree.Encode(zero), c.Rival), append(history[:min(2, len(history))], other[:min(2, len(other))]...)...)
 		}
 	}
 	return nil
 }
 
-// stale returns the differences that come from a value which the webhook derived from a value of the user before a rival
-// rewrote it. It leaves out what a webhook may leave behind: an annotation about the first call, and a value that it
-// would not set now. There is no such difference if both webhooks rewrite the same values.
+// stale returns the differences that show a stale value: the webhook derived it from a value of the user that the rival
+// then rewrote. Two leftovers are not stale: an annotation about the first call, and a value that the webhook would no
+// longer set. If both webhooks rewrite the same values, stale returns nil.
 func (l order) stale(x *objects.Object, alone, rival *session.Outcome, second *objects.Object, differences []tree.Change) []tree.Change {
 	theirs := tree.Changes(x.Doc, rival.After.Doc)
 	for _, own := range tree.Changes(x.Doc, alone.After.Doc) {
@@ -165,7 +165,7 @@ func (l order) stale(x *objects.Object, alone, rival *session.Outcome, second *o
 		was, had := tree.Get(x.Doc, d.Path)
 		now, has := tree.Get(second.Doc, d.Path)
 		if had && has && tree.Equal(was, now) {
-			return true // the webhook would leave the value alone now
+			return true // called after the rival, the webhook does not set the value
 		}
 		late, isText := d.Old.(string)
 		fresh, also := d.New.(string)
@@ -173,7 +173,8 @@ func (l order) stale(x *objects.Object, alone, rival *session.Outcome, second *o
 	})
 }
 
-// oneValue returns the path of a container's command and arguments as one value, or p itself.
+// oneValue returns p. But paths into the command or the arguments of a container become one path, because these are one
+// value.
 func oneValue(p tree.Path) tree.Path {
 	for i, step := range p {
 		if !step.Element && (step.Name == "command" || step.Name == "args") {
@@ -197,7 +198,7 @@ func (l settles) spoiled(c *Case, rival Rival, history []*session.Outcome) *Find
 		return nil
 	}
 	if rival.Conduct == edits.Competes || len(l.problems(c.Law, history[0].After)) > 0 {
-		return nil // the user sees such a conflict, or L1 reports it
+		return nil // the user sees a conflict of two values, and L1 reports an invalid first result
 	}
 	for i := 2; i < len(history); i += 2 {
 		if !history[i].OK() {
@@ -210,7 +211,8 @@ func (l settles) spoiled(c *Case, rival Rival, history []*session.Outcome) *Find
 	return nil
 }
 
-// repeats returns a finding if the webhook adds to the command of a container again, after a rival has changed it.
+// repeats returns a finding if the webhook adds a word to the command of a container again after a rival has changed
+// the command.
 func (l settles) repeats(c *Case, x *objects.Object, rival Rival, last *objects.Object, history []*session.Outcome) *Finding {
 	if rival.Conduct != edits.Rewrites {
 		return nil
@@ -223,7 +225,7 @@ func (l settles) repeats(c *Case, x *objects.Object, rival Rival, last *objects.
 		before, after := count(history[0].After.Doc, list, change.New), count(last.Doc, list, change.New)
 		if after > before && !l.excepted(c.Law, list) {
 			v := l.Finding(c, Accumulates, fmt.Sprintf("after the webhook %q has changed %s, the webhook adds %s again", c.Rival, list, tree.Encode(change.New)), history[:3]...)
-			v.Advice = true // it may want to be the first program
+			v.Advice = true // the webhook may have to start its program first
 			return v
 		}
 	}
@@ -242,15 +244,16 @@ func count(doc any, list tree.Path, element any) (n int) {
 	return n
 }
 
-// growsForever reports whether a history, which does not settle, adds more to the object in each round.
+// growsForever reports whether the object grows throughout a history that does not settle.
 func growsForever(history []*session.Outcome) bool {
 	n := len(history)
 	early, middle, late := tree.Size(history[n/4].After.Doc), tree.Size(history[n/2].After.Doc), tree.Size(history[n-1].After.Doc)
 	return early < middle && middle < late
 }
 
-// isContested reports whether the last two calls of a history, which does not settle, only replace single values: both
-// webhooks enforce a value, and the user sees which one wins. i is the index of the last call that changes the object.
+// isContested reports whether two webhooks only enforce different values of the same fields, so that the user sees
+// which one wins. history does not settle, and i is the index of the last call that changes the object. That call and
+// the one before it must replace single values only.
 func (l settles) isContested(law Law, history []*session.Outcome, i int) bool {
 	if i < 2 || !l.moves(law, history, i-1) {
 		return false

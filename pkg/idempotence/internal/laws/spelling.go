@@ -9,8 +9,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// isSpelling reports whether a change only writes the same in another form: an empty map or list, or null, appears or
-// vanishes, as it does when an object passes through Go types.
+// isSpelling reports whether a change has no meaning: an empty map or list, or null, appears or vanishes. That happens
+// when an object is decoded into a Go type and encoded again.
 func isSpelling(c tree.Change) bool {
 	if len(c.Path) == 0 || c.Path[len(c.Path)-1].Element || c.Kind == tree.Moved {
 		return false
@@ -25,8 +25,8 @@ func isSpelling(c tree.Change) bool {
 	return c.Kind == tree.Added && isVoid(c.New) || c.Kind == tree.Removed && isVoid(c.Old)
 }
 
-// isSwitch reports whether an empty object under a name says something, such as a volume's emptyDir, or a selector that
-// selects everything.
+// isSwitch reports whether an empty object in the field name has a meaning, as in a volume's emptyDir, or in a selector
+// that selects everything.
 func isSwitch(name string) bool {
 	switch name {
 	case "emptyDir", "exec", "tcpSocket", "from", "to", "ingress", "egress", "template", "all", "any":
@@ -35,7 +35,7 @@ func isSwitch(name string) bool {
 	return strings.HasSuffix(strings.ToLower(name), "selector")
 }
 
-// isVoid reports whether a value is null, or an object or list in which there is nothing.
+// isVoid reports whether a value is null, an empty list, or an object with only such values.
 func isVoid(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -53,7 +53,7 @@ func isVoid(v any) bool {
 	return false
 }
 
-// sameValue reports whether two values under a name are equal but for what is void in them.
+// sameValue reports whether two values of the field name are equal except for void values.
 func sameValue(name string, a, b any) bool {
 	if isVoid(a) && isVoid(b) && !isSwitch(name) {
 		return true
@@ -83,11 +83,12 @@ func sameValue(name string, a, b any) bool {
 	return tree.Equal(a, b)
 }
 
-// sameDoc reports whether two documents mean the same.
+// sameDoc reports whether two documents are equal except for void values.
 func sameDoc(a, b any) bool { return tree.Equal(a, b) || sameValue("", a, b) }
 
-// dropPairs removes the pairs of a removed and an added element of a list without keys that are the same element: they
-// differ only in spelling, or only where exceptions allow it.
+// dropPairs removes pairs of changes that are about one element. In a list without keys, a changed element appears as
+// one that is removed and one that is added. A pair is dropped if the two differ only in void values, or only in values
+// that exceptions cover.
 func (t *Trial) dropPairs(law Law, changes []tree.Change) []tree.Change {
 	drop := map[int]bool{}
 	for i, gone := range changes {
@@ -113,7 +114,7 @@ func (t *Trial) dropPairs(law Law, changes []tree.Change) []tree.Change {
 	return left
 }
 
-// isSame reports whether a removed element is the same as an added one.
+// isSame reports whether a removed element and an added one are a pair that dropPairs must drop.
 func (t *Trial) isSame(law Law, gone tree.Change, now any) bool {
 	if sameValue("", gone.Old, now) {
 		return true
@@ -137,8 +138,8 @@ func sameList(a, b tree.Path) bool {
 	return len(a) == len(b) && a.HasPrefix(b[:len(b)-1])
 }
 
-// tokenPath is where the API server's ServiceAccount plugin mounts a token into each container that a Pod has when it is
-// created. The plugin runs between the rounds of webhooks, so it mounts the token in late containers, too.
+// tokenPath is the path at which the API server's ServiceAccount plugin mounts a token in the containers of new Pods.
+// The plugin runs again between the rounds of webhooks, so late containers get the token, too.
 const tokenPath = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // isTokenMount reports whether a change is only about the token that the ServiceAccount plugin mounts.

@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/texts"
 )
 
-// inText returns the first edit of a case that is about the items or the form of a text.
+// inText returns the first edit of a case that adds items to a text or writes it in another form.
 func inText(c *Case) (edits.Edit, bool) {
 	i := slices.IndexFunc(c.Edits, func(e edits.Edit) bool { return e.Format != "" })
 	if i < 0 {
@@ -22,7 +22,7 @@ func inText(c *Case) (edits.Edit, bool) {
 	return c.Edits[i], true
 }
 
-// itemsThere checks L5 on objects with a text that already has items of the webhook, or items of other parties.
+// itemsThere checks L5 on objects with a text that already has items of the webhook or of other parties.
 type itemsThere struct{ *Trial }
 
 func (l itemsThere) check(c *Case) *Finding {
@@ -68,7 +68,7 @@ func (l itemsThere) check(c *Case) *Finding {
 	return l.unchanged(c, out, again)
 }
 
-// repeated returns a finding if a webhook has added an item that a text already had.
+// repeated returns a finding if the webhook has added an item that the text before already had.
 func (t *Trial) repeated(c *Case, e edits.Edit, before, after string, shown ...*session.Outcome) *Finding {
 	item := e.Format.Repeated(before, after)
 	if item == "" || !slices.Contains(e.Format.Items(before), item) {
@@ -77,8 +77,8 @@ func (t *Trial) repeated(c *Case, e edits.Edit, before, after string, shown ...*
 	return t.Finding(c, Accumulates, fmt.Sprintf("the webhook adds an item again: %s has %s twice in the text %s", e.Path, item, brief(after)), shown...)
 }
 
-// lostItems returns a finding if a webhook removes some of the items that others have added to a text, and keeps others.
-// If it keeps none, it may be meant to overwrite the text.
+// lostItems returns a finding if the webhook removes some of the items that other parties have added to a text. foreign
+// lists these items. If the webhook removes all of them, it may be meant to overwrite the text.
 func (t *Trial) lostItems(c *Case, e edits.Edit, foreign []string, after string, out *session.Outcome) *Finding {
 	lost := texts.Minus(foreign, e.Format.Items(after))
 	if len(lost) == 0 || len(lost) == len(foreign) {
@@ -87,8 +87,8 @@ func (t *Trial) lostItems(c *Case, e edits.Edit, foreign []string, after string,
 	return t.Finding(c, Removes, fmt.Sprintf("the webhook removes an item that it did not set: %s of the text %s", lost[0], e.Path), out)
 }
 
-// mistaken returns a finding if the webhook takes an item of another party for its own, because the text of one contains
-// that of the other.
+// mistaken returns a finding if the webhook mistakes an item of another party for its own, because the other item
+// contains its own item. own lists the items of the webhook.
 func (t *Trial) mistaken(c *Case, e edits.Edit, x *objects.Object, own []string, before, after string, out *session.Outcome) *Finding {
 	missing := slices.DeleteFunc(slices.Clone(own), func(item string) bool {
 		return slices.Contains(e.Format.Items(after), item) || slices.Contains(e.Format.Items(before), item) || !strings.Contains(before, item)
@@ -107,13 +107,14 @@ func (t *Trial) mistaken(c *Case, e edits.Edit, x *objects.Object, own []string,
 	}
 	text, _ := edits.TextAt(merged.After.Doc, e.Path, e.Format)
 	if e.Format.Lost([]string{missing[0], texts.Token(missing[0], 0)}, text) != "" {
-		return nil // other items, too, keep the webhook from adding its own
+		return nil // any item of another party keeps the webhook from adding its own
 	}
 	return t.Finding(c, Incomplete, fmt.Sprintf("the webhook leaves out its item %s of the text %s, because another item contains it: %s", missing[0], e.Path, brief(before)), merged, out)
 }
 
-// lateItems compares the text that other parties extended after the first call with that which they extended before it.
-// It returns a finding only if an item is lost or repeated: a webhook may decide once by the value of a text.
+// lateItems compares two results: another party extended a text after the first call (late), or before it (fresh). It
+// returns a finding only if an item is lost or repeated. Other differences are allowed, because a webhook may read the
+// text only once.
 func (l lateAdditions) lateItems(c *Case, e edits.Edit, first, late, start, fresh *session.Outcome) *Finding {
 	after, _ := edits.TextAt(late.After.Doc, e.Path, e.Format)
 	expected, _ := edits.TextAt(fresh.After.Doc, e.Path, e.Format)
@@ -134,8 +135,8 @@ func (l lateAdditions) lateItems(c *Case, e edits.Edit, first, late, start, fres
 	return nil
 }
 
-// afterOtherForm returns a finding if the webhook adds an item again, or computes a new value from its own, because
-// another party has edited a text.
+// afterOtherForm returns a finding if the webhook changes its own text again after another party has written it in
+// another form: it adds an item a second time, or computes a new value.
 func (l afterEdits) afterOtherForm(c *Case, edited *objects.Object, first, second *session.Outcome) *Finding {
 	e, ok := inText(c)
 	if !ok || l.excepted(c.Law, e.Path) {

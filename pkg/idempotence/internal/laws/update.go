@@ -14,7 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// updates checks L6: updates of older objects, deletions, and manifests that are applied again.
+// updates checks L6: updates of older objects, deletions, and manifests that are applied again or replace the object.
 type updates struct{ *Trial }
 
 func (l updates) check(c *Case) *Finding {

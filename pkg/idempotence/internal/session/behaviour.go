@@ -11,14 +11,14 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
-// A Behaviour records the kinds of answers of the webhooks of a run: the kinds of patches and of denials.
+// A Behaviour counts how many kinds of patches and denials the webhooks of a run have sent.
 type Behaviour struct {
 	kinds   map[string]bool // operations and paths of patches, without keys and indexes
 	denials map[string]bool // messages, without names and numbers
-	known   map[string]bool // patches that were noted
+	known   map[string]bool // texts of recorded patches
 }
 
-// mostKnownPatches bounds the patches whose text is kept, so that equal ones are decoded once.
+// mostKnownPatches is the maximum number of patches in known. A patch in known need not be decoded again.
 const mostKnownPatches = 1024
 
 func newBehaviour() *Behaviour {
@@ -31,7 +31,7 @@ func (b *Behaviour) Patches() int { return len(b.kinds) }
 // Denials returns the number of kinds of denials.
 func (b *Behaviour) Denials() int { return len(b.denials) }
 
-// Seen returns the number of kinds of answers that were seen so far.
+// Seen returns the number of kinds of patches and denials.
 func (b *Behaviour) Seen() int { return len(b.kinds) + len(b.denials) }
 
 // note records an answer to a request.

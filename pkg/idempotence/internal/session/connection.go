@@ -58,13 +58,13 @@ func (c *Connection) lostOn(object []byte) {
 	}
 }
 
-// A SlowCall is a call that took long: a good part of the webhook's timeout.
+// A SlowCall is a call that took at least the time slow.
 type SlowCall struct {
 	Took   time.Duration
 	Object string
 }
 
-// slow is the time that a slow call takes at least.
+// slow is the minimum duration of a slow call.
 const slow = time.Second
 
 // timed records how long a call took, if it is the slowest of the slow calls.

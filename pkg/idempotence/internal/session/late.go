@@ -9,10 +9,10 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
-// patience bounds how long a run waits for a webhook that does not respond to some requests. The API server waits for
-// each of them until its timeout, but a run that did so would end before it has tried other objects.
+// patience limits how long a run waits for a webhook that does not respond to some requests. If the run waited for each
+// of them until the timeout, as the API server does, its budget would end before it has tried other objects.
 type patience struct {
-	late    map[objects.Digest]*Answer // requests without a response in time, and their answers
+	late    map[objects.Digest]*Answer // answers to requests without a response in time, by the digest of the request
 	slowest time.Duration              // of all responses
 }
 
@@ -33,7 +33,8 @@ func (p *patience) of(w *Webhook) time.Duration {
 	return min(w.Timeout(), max(leastPatience, slowestTimes*p.slowest))
 }
 
-// known returns the answer to an equal request that got no response in time, or nil. It is not sent again.
+// known returns the answer to an equal earlier request that got no response in time, so that the request need not be
+// sent again. It returns nil if there is none.
 func (p *patience) known(w *Webhook, q *Query) *Answer {
 	if p == nil || len(p.late) == 0 {
 		return nil

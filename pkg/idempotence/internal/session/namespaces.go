@@ -55,8 +55,8 @@ func NewNamespaces(webhooks []*Webhook, given []*corev1.Namespace) (*Namespaces,
 // otherNamespace is the namespace of copied objects if no namespaces are given.
 const otherNamespace = "copies"
 
-// Other returns a namespace for a copy of an object: one that the namespaceSelectors of all webhooks match. It returns
-// "" if none is known.
+// Other returns a namespace for a copy of an object. The namespaceSelectors of all webhooks match it. Other returns ""
+// if no such namespace is known.
 func (n *Namespaces) Other() string {
 	for _, name := range n.Names() {
 		if name != n.Default && n.selected(name) {

@@ -22,8 +22,8 @@ type Query struct {
 	Old       *objects.Object
 	DryRun    bool
 	Raw       []byte // sent instead of Object.Raw
-	// Nameless means that the object had no name when the request came. The request then has no name, even if a webhook
-	// has set the name of the object since.
+	// Nameless means that the object had no name when the API server received it. The request to a webhook then has no
+	// name, even if another webhook has set the name of the object since.
 	Nameless bool
 	UID      types.UID // empty for a new one
 	user     *User     // see Session.User

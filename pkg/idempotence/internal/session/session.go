@@ -29,7 +29,7 @@ type Session struct {
 	// Behaviour has the kinds of answers of the webhooks. It is nil in the sessions of rivals.
 	Behaviour *Behaviour
 
-	// Filled has the problems of new objects that the webhook mends, as fieldOf returns them.
+	// Filled has the problems of new objects that the webhook solves, in the form of fieldOf.
 	Filled map[string]bool
 
 	templates templates
@@ -83,8 +83,8 @@ func (s *Session) Valid(doc any) (*objects.Object, bool) {
 	return o, true
 }
 
-// Unfilled returns the problems without those that the webhook mends in other objects. The API server validates a new
-// object after the webhooks, so a user may leave out what a webhook fills.
+// Unfilled returns the problems without those in Filled. The API server validates a new object after it has called the
+// webhooks, so a user may leave out the fields that a webhook fills.
 func (s *Session) Unfilled(problems []string) []string {
 	if len(s.Filled) == 0 || s.Operation != admissionv1.Create || s.Kind.Old != nil {
 		return problems
@@ -92,9 +92,9 @@ func (s *Session) Unfilled(problems []string) []string {
 	return slices.DeleteFunc(slices.Clone(problems), func(p string) bool { return s.Filled[fieldOf(p)] })
 }
 
-// ValidOnceFilled is Valid for a document that the API server rejects as it is. It calls the webhook, and reports true if
-// the result is valid. Then it records the problems as ones that the webhook mends. If the document is not a sample of the
-// user, the webhook must have filled plain values only.
+// ValidOnceFilled is like Valid, for a document that the API server rejects without the webhook. It calls the webhook.
+// If the result is valid, it returns the object and true, and records the problems in Filled. sample is set for a
+// sample of the user. In any other document, the webhook must have filled only single values, not lists or maps.
 func (s *Session) ValidOnceFilled(instances Instances, doc any, sample bool) (*objects.Object, bool) {
 	if s.Operation != admissionv1.Create {
 		return nil, false
@@ -117,8 +117,9 @@ func (s *Session) ValidOnceFilled(instances Instances, doc any, sample bool) (*o
 	return o, true
 }
 
-// isValue reports whether the fields that a problem names have plain values in a document. A Pod without containers is
-// not an object that a user leaves incomplete, although a webhook that adds a container makes it valid.
+// isValue reports whether all fields that a problem names have single values in a document, not lists or maps.
+// Otherwise, a webhook that adds a container would make a Pod without containers count as valid, although users do not
+// create such Pods.
 func isValue(doc any, problem string) bool {
 	paths := objects.ProblemPaths(problem)
 	for _, pointer := range paths {

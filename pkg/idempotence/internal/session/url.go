@@ -54,7 +54,7 @@ func (c *urlCaller) Call(ctx context.Context, body []byte) (status int, answer [
 		status, answer, code, err = c.try(ctx, body)
 	case code == "" && err != nil && connectionBroke(err) && c.again(ctx, 0):
 		if status, answer, code, err = c.try(ctx, body); code != "" && c.answered {
-			status, answer, code, err = c.afterRestart(ctx, body) // the call ended the process, which may come back
+			status, answer, code, err = c.afterRestart(ctx, body) // the call may have ended the process, and a supervisor may restart it
 		}
 	}
 	if err == nil && !c.answered && (status == http.StatusNotFound || status == http.StatusMethodNotAllowed) {
@@ -67,10 +67,11 @@ func (c *urlCaller) Call(ctx context.Context, body []byte) (status int, answer [
 	return status, answer, err
 }
 
-// restarts are the times that a server gets to listen again after a call ended its process.
+// restarts are the waiting times before each attempt to call a server whose process ended during a call.
 var restarts = []time.Duration{beforeRetry, 2 * time.Second, 4 * time.Second}
 
-// afterRestart sends the body again when the server listens again. If it does not, it was lost in this call.
+// afterRestart sends the body until the server responds, after each of the waiting times in restarts. If the server
+// does not come back, it was lost in this call.
 func (c *urlCaller) afterRestart(ctx context.Context, body []byte) (status int, answer []byte, code FailureCode, err error) {
 	for _, wait := range restarts {
 		timer := time.NewTimer(wait)

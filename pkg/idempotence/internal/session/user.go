@@ -11,7 +11,7 @@ import (
 
 // A User is the client that makes the requests, as a webhook sees it.
 type User struct {
-	Name    string // in a sentence, such as "a node"
+	Name    string // in findings, such as "a node"
 	info    authenticationv1.UserInfo
 	encoded []byte // info as JSON
 }
@@ -19,7 +19,7 @@ type User struct {
 // admin makes the requests unless Session.User is set.
 var admin = newUser("an administrator", "admin", "", nil, "system:masters", "system:authenticated")
 
-// Users are the other kinds of clients that create objects.
+// Users are other clients that create objects, one of each kind.
 var Users = []*User{
 	newUser("a user", "jane.doe@example.com", "1f6b0f0a-5c1d-4a7e-9d0e-3f3c0f9f1a01",
 		map[string]authenticationv1.ExtraValue{"example.com/tenant": {"shop"}}, "developers", "system:authenticated"),
@@ -60,7 +60,7 @@ func (u *User) orAdmin() *User {
 	return u
 }
 
-// attributes returns the user as the API server's code has it.
+// attributes returns the user as a value of the API server's type.
 func (u *User) attributes() user.Info {
 	out := &user.DefaultInfo{Name: u.info.Username, UID: u.info.UID, Groups: u.info.Groups, Extra: map[string][]string{}}
 	for key, values := range u.info.Extra {
