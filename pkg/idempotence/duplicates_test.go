@@ -10,8 +10,8 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 )
 
-// TestDuplicatesInListsWithoutKeys tests a webhook that adds a toleration once, and notes this in an annotation. If
-// another party removes the annotation, the webhook adds the toleration again, unless it looks for it.
+// TestDuplicatesInListsWithoutKeys tests webhooks that add a toleration and record this in an annotation. One of them
+// adds the toleration again if another party removes the annotation. The other looks for the toleration and must pass.
 func TestDuplicatesInListsWithoutKeys(t *testing.T) {
 	adding := func(looks bool) func(*admissionv1.AdmissionRequest, document) {
 		return func(_ *admissionv1.AdmissionRequest, doc document) {

@@ -113,7 +113,7 @@ func TestEveryFamilyIsNeeded(t *testing.T) {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
 			if f == explore.FilledFields {
-				return // TestValidOnceFilled shows that its objects are tried
+				return // TestValidOnceFilled requires that the harness tries its objects
 			}
 			if f != explore.LaterCalls {
 				evades(t, escapesWithoutFamily[f], Options{}, append(overlaps[f], f)...)

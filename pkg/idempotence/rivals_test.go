@@ -70,8 +70,8 @@ func TestWebhooksOfASubjectAreRivals(t *testing.T) {
 	}
 }
 
-// TestRivalEdits declares a rival by its edit. The harness must find that a webhook copies the label that the rival
-// changes only once.
+// TestRivalEdits declares a rival with the function Rival. The harness must report a webhook that copies a label only
+// once, although the rival changes the label later.
 func TestRivalEdits(t *testing.T) {
 	rival := Rival("team.example.com", func(object map[string]any) {
 		data, _ := object["data"].(map[string]any)

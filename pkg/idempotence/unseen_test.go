@@ -17,7 +17,8 @@ import (
 	"github.com/admitkit/admitkit/test/corpus/unseen"
 )
 
-// misjudged lists the webhooks of the unseen corpus that the harness misjudges, with the reasons.
+// misjudged lists the webhooks of the unseen corpus that the harness misjudges, with the reasons. "Flagged" means that
+// a correct webhook has a violation, and "missed" that a broken one has none.
 var misjudged = map[string]string{
 	"U02b5-log-endpoint-team":  "missed: no edit changes the query of a URL",
 	"U05b3-vault-env-wrapper":  "reported as advice (L12)",
@@ -25,10 +26,12 @@ var misjudged = map[string]string{
 	"U08b5-empty-issuer":       "missed: a single empty text in an annotation",
 }
 
-// shareOfUnseen is n if the test uses every n-th webhook. With ADMITKIT_CASES=all, shareOfHeldOut is 1, and it uses all.
+// shareOfUnseen is n if the test uses every n-th webhook. With ADMITKIT_CASES=all, shareOfHeldOut is 1, so it uses all
+// of them.
 var shareOfUnseen = 1 + 2*(shareOfHeldOut-1)
 
-// TestUnseen checks what the harness says about webhooks that were written without knowledge of it. Each has one sample.
+// TestUnseen runs the harness on webhooks that were written without knowledge of it. It must misjudge only those in the
+// list.
 func TestUnseen(t *testing.T) {
 	python := unseen.StartPython(t, "../../test/corpus/unseen/"+unseen.PythonProgram)
 	for _, c := range shareOf(unseen.Cases(), shareOfUnseen) {
@@ -44,7 +47,7 @@ func TestUnseen(t *testing.T) {
 			case wrong != "" && !listed:
 				t.Errorf("%s: %s\n%s\n%s", wrong, c.Summary, c.Why, text(report))
 			case wrong == "" && listed:
-				t.Errorf("judged well now, take it from the list: %s", reason)
+				t.Errorf("the harness judges it correctly now: remove it from misjudged: %s", reason)
 			}
 		})
 	}

@@ -209,8 +209,8 @@ func TestRunsEndAfterTheirBudget(t *testing.T) {
 	}
 }
 
-// TestInstancesAreCreatedOnlyIfNeeded checks only laws that need no fresh instance. The harness must create a single
-// instance, unless it looks for the trigger.
+// TestInstancesAreCreatedOnlyIfNeeded checks only laws that need no fresh instance, and disables the search for a
+// trigger, which needs many. The harness must create a single instance.
 func TestInstancesAreCreatedOnlyIfNeeded(t *testing.T) {
 	inner := editing("", "v1", "configmaps", onCreate, marked).webhooks[0]
 	made := 0

@@ -64,15 +64,15 @@ func violations(r *Report) string {
 	return strings.Join(all, ", ")
 }
 
-// TestFindingsAreWeighed tests webhooks for a custom resource that do what is harmless or intended, and webhooks that
-// look like them but are broken. Only the latter may have violations.
+// TestFindingsAreWeighed tests webhooks for a custom resource. Some of them do something harmless or intended. Others
+// look similar, but are broken: only these may have violations.
 func TestFindingsAreWeighed(t *testing.T) {
 	mark := func(doc document) { at(doc, "metadata", "annotations")["example.com/ok"] = "yes" }
 	var drawn atomic.Int64
 	for _, tt := range []struct {
 		name string
 		edit func(*admissionv1.AdmissionRequest, document)
-		want string // a violation that there must be, or "" for none
+		want string // the expected violation, or "" for none
 	}{
 		{"sets the identity of the caller", func(r *admissionv1.AdmissionRequest, doc document) {
 			at(doc, "spec")["creator"] = document{"name": r.UserInfo.Username}
@@ -125,8 +125,8 @@ func TestFindingsAreWeighed(t *testing.T) {
 	}
 }
 
-// TestValidOnceFilled tests webhooks for a sample that lacks a required field. If the webhook fills it, the run must be
-// complete, and must name the field. Otherwise the reason must say that the sample is not valid.
+// TestValidOnceFilled tests webhooks with a sample that lacks a required field. If the webhook fills the field, the run
+// must be complete and name the field. Otherwise it must report that the sample is not valid.
 func TestValidOnceFilled(t *testing.T) {
 	sample := job().(*unstructured.Unstructured)
 	unstructured.RemoveNestedField(sample.Object, "spec", "size")
@@ -146,8 +146,8 @@ func TestValidOnceFilled(t *testing.T) {
 	}
 }
 
-// TestNoPatchIsHiddenByOneWithoutEffect tests a webhook that always sends a patch, and that mounts its volume at a path
-// that a user may have taken. Both must be reported: the patch as advice, once.
+// TestNoPatchIsHiddenByOneWithoutEffect tests a webhook with two faults: it always sends a patch, and it mounts its
+// volume at a path that a user may have taken. The harness must report both, the patch once and as advice.
 func TestNoPatchIsHiddenByOneWithoutEffect(t *testing.T) {
 	subject := patching("", "v1", "pods", onCreate, func(r *admissionv1.AdmissionRequest) []operation {
 		doc := decoded(r.Object.Raw)
@@ -166,8 +166,9 @@ func TestNoPatchIsHiddenByOneWithoutEffect(t *testing.T) {
 	}
 }
 
-// TestPolicyWeighs tests a webhook that gives nothing to containers that come late. With CREATE only and Never, that is
-// advice, and the report says what stands in the way of IfNeeded.
+// TestPolicyWeighs tests a webhook that does not change late containers. If it handles CREATE only and has the
+// reinvocationPolicy Never, that must be advice, and the report must name the law to correct before IfNeeded. For a
+// correct webhook, IfNeeded must be safe.
 func TestPolicyWeighs(t *testing.T) {
 	late := func(_ *admissionv1.AdmissionRequest, doc document) {
 		notes := at(doc, "metadata", "annotations")
@@ -207,8 +208,8 @@ func TestPolicyWeighs(t *testing.T) {
 	}
 }
 
-// TestExceptionsReachIntoElements tests a webhook that sets a value inside of list elements without keys. An exception
-// for the value must cover it, and one for a wrong path must name the right one.
+// TestExceptionsReachIntoElements tests a webhook that sets a value inside list elements without keys. An exception for
+// the value must cover it. For an exception with a wrong path, the report must propose one that covers the value.
 func TestExceptionsReachIntoElements(t *testing.T) {
 	var calls atomic.Int64
 	edit := func(_ *admissionv1.AdmissionRequest, doc document) {

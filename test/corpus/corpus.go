@@ -8,9 +8,8 @@
 //
 //	P01 to P26  the common patterns, each with broken and correct webhooks
 //	N1 to N12   unusual but correct webhooks
-//	M01 to M44  further broken webhooks, with their correct counterparts
-//	T01 to T21  webhooks that act only on objects with a certain part
-//	T01 to T15  webhooks that read or write a text with structure, such as a list in an annotation
+//	T01 to T12  of [Triggered], and T21: webhooks that act only on objects with a certain part
+//	T01 to T15  of other functions: webhooks that read or write a text with structure, such as a list in an annotation
 //	T16 to T18  webhooks that depend on the shape of an object: absent maps, similar names, copied elements
 //	M01 to M54  further broken webhooks, with their correct counterparts
 //	V01 to V37  webhooks that are easily misjudged

@@ -75,15 +75,15 @@ func remembersByName(content bool) func() http.Handler {
 	}
 }
 
-// keepsLastPod keeps the Pod of a request in a field of the handler while it works on it. A request at the same time
-// replaces that Pod.
+// keepsLastPod keeps the Pod of a request in a field of the handler while it handles the request. If local is false, a
+// request at the same time replaces that Pod.
 func keepsLastPod(local bool) func() http.Handler {
 	return func() http.Handler {
 		var last atomic.Pointer[string]
 		return pods(func(_ *review.Request, p *corev1.Pod) error {
 			images := p.Spec.Containers[0].Image
 			last.Store(&images)
-			runtime.Gosched() // as a call to another server does
+			runtime.Gosched() // other requests run here, as during a call to another server
 			if !local {
 				images = *last.Load()
 			}
@@ -139,8 +139,8 @@ func keepsOldPort(r *review.Request, p *corev1.Pod) error {
 
 func nameless(p *corev1.Pod) bool { return p.Name == "" }
 
-// mountsNamed mounts a volume with the name of the Pod in it, unless the container mounts that volume. If prefix is true,
-// a Pod without a name gets a volume without one in it.
+// mountsNamed mounts a volume that is named after the Pod, unless the container mounts that volume. If prefix is true,
+// a Pod without a name gets the volume cfg. Otherwise it gets none.
 func mountsNamed(prefix bool) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		name := "cfg"
@@ -166,7 +166,7 @@ func pathTaken(c *corev1.Container, at string) bool {
 		slices.ContainsFunc(c.VolumeDevices, func(d corev1.VolumeDevice) bool { return samePath(d.DevicePath, at) })
 }
 
-// mountsUnlessTaken mounts a volume with the name of the Pod in it, unless its path is taken.
+// mountsUnlessTaken mounts a volume that is named after the Pod, unless something is mounted at the path.
 func mountsUnlessTaken(_ *review.Request, p *corev1.Pod) error {
 	name := "cfg-" + hash(p.Name)[:8]
 	for _, c := range everyContainer(p) {
@@ -196,8 +196,8 @@ func registryVariable(always bool) edit {
 	})
 }
 
-// prefixesCommand puts its program before the command of each container. If everywhere is false, it looks for the program
-// only in the first place.
+// prefixesCommand puts its program before the command of each container. If everywhere is false, it looks for the
+// program only in the first place.
 func prefixesCommand(everywhere bool) edit {
 	const program = "/agent/run"
 	return changesAppContainers(func(c *corev1.Container) {
@@ -215,7 +215,8 @@ var fromOwnMirror = changesAppContainers(func(c *corev1.Container) {
 	}
 })
 
-// zeroFields annotates a Widget. Beside that, it writes the zero values of absent fields, or sets one number to 0.
+// zeroFields annotates a Widget. It also sets one absent number to 0 if single is true, or else all absent fields to
+// their zero values.
 func zeroFields(single bool) handler {
 	return mapped(func(_ *review.Request, doc tree) error {
 		at(doc, "metadata", "annotations")["agent/seen"] = "yes"

@@ -83,7 +83,8 @@ func askingPod() *corev1.Pod {
 	}})
 }
 
-// tokenOnRequest mounts a token in the containers that have a variable for it.
+// tokenOnRequest mounts a token in the containers with the variable AGENT_TOKEN. If once is true, it does nothing if
+// its volume exists.
 func tokenOnRequest(once bool) edit {
 	return func(_ *review.Request, p *corev1.Pod) error {
 		token := secretVolume("agent-token", "agent-token")

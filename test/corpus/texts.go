@@ -52,7 +52,7 @@ func textLookalikes() []Case {
 	}
 }
 
-// listsItself appends its item to a list in an annotation unless has reports that the list has it.
+// listsItself appends its item to a list in an annotation, unless has finds the item in the list.
 func listsItself(key string, has func(list, item string) bool) edit {
 	return changes(func(p *corev1.Pod) {
 		switch list := p.Annotations[key]; {
@@ -101,7 +101,8 @@ var optionOnceInList = changesContainers(func(c *corev1.Container) {
 
 const networksKey = "agent.io/networks"
 
-// networkByText appends its network to a JSON list unless the text has it in its own spelling.
+// networkByText appends its network to a JSON list, unless the text contains the network exactly as the webhook writes
+// it.
 func networkByText(_ *review.Request, p *corev1.Pod) error {
 	text := p.Annotations[networksKey]
 	if strings.Contains(text, `"name":"agent-net"`) {
@@ -118,7 +119,7 @@ func networkByName(_ *review.Request, p *corev1.Pod) error {
 func appendNetwork(p *corev1.Pod, text string, once bool) error {
 	var list []map[string]any
 	if text != "" && json.Unmarshal([]byte(text), &list) != nil {
-		return denial("the networks are no list")
+		return denial("the networks are not a list")
 	}
 	if once && slices.ContainsFunc(list, func(n map[string]any) bool { return n["name"] == "agent-net" }) {
 		return nil
@@ -148,7 +149,8 @@ func networksOfType(_ *review.Request, p *corev1.Pod) error {
 
 func heapPod() *corev1.Pod { return simplePod(map[string]string{"agent.io/heap": "512Mi"}) }
 
-// heapRaised adds an overhead to the heap in an annotation, unless the heap is what it has recorded.
+// heapRaised adds an overhead to the heap size in an annotation, unless the size is the same as the one that it
+// recorded in an earlier call.
 func heapRaised(same func(a, b string) bool) edit {
 	return changes(func(p *corev1.Pod) {
 		heap, err := resource.ParseQuantity(p.Annotations["agent.io/heap"])

@@ -19,16 +19,17 @@ import (
 // A TriggeredCase is a correct webhook that acts only on objects with a certain part.
 type TriggeredCase struct {
 	Case
-	// Trigger is what the harness says about the sample.
+	// Trigger is the condition that the harness must report for the sample.
 	Trigger string
-	// Unchanged are samples that the webhook does not change, for a kind of which the harness generates no objects.
+	// Unchanged are samples that the webhook does not change. They are for a kind whose objects the harness does not
+	// generate.
 	Unchanged []runtime.Object
 	// Findable is set if the harness finds the trigger without a sample.
 	Findable bool
 }
 
-// Triggered returns the webhooks T01 to T12, each with a sample that switches it on. The code of each is in the
-// function that New calls, as in the tests of users.
+// Triggered returns the webhooks T01 to T12, each with a sample that it changes. The code of each webhook is in its own
+// function literal, as in the tests of users, so that the harness can read the source of that webhook alone.
 func Triggered() []TriggeredCase {
 	const domain = "example.com/"
 	note := func(key, value string) *corev1.Pod { return podWith(map[string]string{key: value}, nil) }
@@ -160,7 +161,8 @@ func marked(p *corev1.Pod, on bool) error {
 	return nil
 }
 
-// hidden returns a handler that labels Pods with the first word of the message as a label, and denies others.
+// hidden returns a handler that changes Pods with a label and denies others with message. The first word of message is
+// the key of the label.
 func hidden(message string) http.Handler {
 	return typed(func(_ *review.Request, p *corev1.Pod) error {
 		key, _, _ := strings.Cut(message, " ")

@@ -26,7 +26,7 @@ func typed[T any](mutate func(*webhook.Request[T]) error) builder {
 	return withState(func() func(*webhook.Request[T]) error { return mutate })
 }
 
-// withState is as typed, and start makes the state of an instance.
+// withState is like typed, for a webhook with memory. start creates the memory of an instance and returns its handler.
 func withState[T any](start func() func(*webhook.Request[T]) error) builder {
 	return func(reg admissionregistrationv1.MutatingWebhook) http.Handler {
 		mutate := start()
@@ -34,7 +34,7 @@ func withState[T any](start func() func(*webhook.Request[T]) error) builder {
 	}
 }
 
-// templates builds a webhook whose handler gets the Pod template.
+// templates builds a webhook whose handler gets the Pod template of a workload.
 func templates(mutate func(*webhook.Request[corev1.PodTemplateSpec]) error, custom ...webhook.Workload) builder {
 	return func(reg admissionregistrationv1.MutatingWebhook) http.Handler {
 		return webhook.MutatingPodTemplates(reg,
@@ -55,15 +55,16 @@ func replace(path string, value any) operation {
 	return operation{Op: "replace", Path: path, Value: value}
 }
 
-// errDenied is a reason to deny an object.
+// errDenied is wrapped by the errors of a handler that denies the object. For any other error, the request fails.
 var errDenied = errors.New("denied")
 
-// raw builds a webhook that reads the AdmissionReview itself and returns its own operations.
+// raw builds a webhook without pkg/webhook: it decodes the AdmissionReview, and handle returns the operations of the
+// patch.
 func raw(handle func(*admissionv1.AdmissionRequest, object) ([]operation, error)) builder {
 	return rawWithState(func() func(*admissionv1.AdmissionRequest, object) ([]operation, error) { return handle })
 }
 
-// rawWithState is as raw, and start makes the state of an instance.
+// rawWithState is like raw, for a webhook with memory. start creates the memory of an instance and returns its handler.
 func rawWithState(start func() func(*admissionv1.AdmissionRequest, object) ([]operation, error)) builder {
 	return func(admissionregistrationv1.MutatingWebhook) http.Handler {
 		handle := start()
@@ -110,11 +111,11 @@ func serveRaw(w http.ResponseWriter, r *http.Request,
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if err := json.NewEncoder(w).Encode(out); err != nil {
-		return // The client has gone.
+		return // the client has closed the connection
 	}
 }
 
-// hook returns a registration with these rules. Cases fills in the rest.
+// hook returns a registration with these rules. Cases sets the other fields.
 func hook(rules ...admissionregistrationv1.RuleWithOperations) admissionregistrationv1.MutatingWebhook {
 	return admissionregistrationv1.MutatingWebhook{Rules: rules}
 }
@@ -135,7 +136,7 @@ func forObjects(reg admissionregistrationv1.MutatingWebhook, key string, values 
 	return reg
 }
 
-// pointer returns a JSON pointer.
+// pointer returns the JSON pointer with these tokens, which it escapes.
 func pointer(tokens ...any) string {
 	var b strings.Builder
 	for _, t := range tokens {

@@ -20,14 +20,15 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// Less than this would not cover the families.
+// The minimum numbers of webhooks that cover the families.
 const (
 	minBuggy, minCorrect             = 44, 66
 	minBuggyPython, minCorrectPython = 12, 18
 	minBuggyPerFamily                = 4
 )
 
-// memoryFamily is the only family in which webhooks in Python have a memory, so that each instance is a process.
+// memoryFamily is the only family with webhooks in Python that have a memory. Each instance of them is a process of its
+// own.
 const memoryFamily = 4
 
 func TestCounts(t *testing.T) {
@@ -66,7 +67,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// TestCases checks each case by itself: the sample, the registration, and what the case says about its webhook.
+// TestCases checks the sample, the registration and the proof of each case.
 func TestCases(t *testing.T) {
 	shared := httputil.NewSingleHostReverseProxy(StartPython(t, PythonProgram))
 	for _, c := range Cases() {
@@ -107,7 +108,7 @@ func checkSample(t *testing.T, trial *Trial) {
 	}
 }
 
-// violates returns what is wrong with obj by the schema of a CustomResourceDefinition.
+// violates returns how obj violates the schema of a CustomResourceDefinition, or "" if it is valid.
 func violates(doc string, obj object) string {
 	var crd apiextensionsv1.CustomResourceDefinition
 	if err := yaml.UnmarshalStrict([]byte(doc), &crd); err != nil {
@@ -175,11 +176,11 @@ func labelsOf(obj object) map[string]string {
 
 func checkBuggy(trial *Trial) {
 	if trial.Case.Proof == nil || trial.Case.Proof(trial) == "" {
-		trial.TB.Error("nothing went wrong in the proof of a broken webhook")
+		trial.TB.Error("the proof of a broken webhook shows no fault")
 	}
 }
 
-// checkCorrect runs the proof, and what every correct webhook passes.
+// checkCorrect runs the proof and further checks that every correct webhook must pass.
 func checkCorrect(trial *Trial) {
 	checks := []func(*Trial) string{twice, replayed, sameFromUsed}
 	if trial.Case.Proof != nil {
@@ -200,7 +201,7 @@ func checkCorrect(trial *Trial) {
 	}
 }
 
-// sameFromUsed shows that a used instance answers as a new one.
+// sameFromUsed returns how an instance that has handled another object answers differently from a new one.
 func sameFromUsed(t *Trial) string {
 	return remembers(func(o object) { put(o, "other", "metadata", "name") })(t)
 }

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package unseen has mutating webhooks that were written without knowledge of the idempotence harness. They measure
-// what the harness does with webhooks that it has never seen: some are broken, the others look similar but are
-// correct.
+// Package unseen has mutating webhooks that were written without knowledge of the idempotence harness. They measure how
+// well the harness judges webhooks that it has never seen. Some are broken. The others look similar but are correct.
 //
-// The webhooks are what a platform team writes: injectors, registry mirrors, cost labels, defaults for Ingresses and
+// The webhooks are such as a platform team writes: injectors, registry mirrors, cost labels, defaults for Ingresses and
 // volumes. Each has a sample object that it changes. Each broken one has a proof, which replays requests with plain
-// code and shows the wrong result. So the package says by itself which webhooks are broken.
+// code and returns the wrong result. So it is known without the harness which webhooks are broken.
 //
-// Names begin with U and the number of the family. A letter b follows for broken webhooks, c for correct ones:
+// A name begins with U and the number of the family. The letter b follows for a broken webhook, and c for a correct
+// one:
 //
-//	U01  what switches the webhook on is hard to guess
+//	U01  webhooks with a trigger that is hard to guess
 //	U02  values with structure inside, such as lists, JSON and quantities
 //	U03  names that collide
-//	U04  identity and memory
+//	U04  webhooks that remember objects
 //	U05  other webhooks that rewrite, fill, remove, sort, wrap and strip
 //	U06  late containers, and copies of the webhook's own parts
-//	U07  sparse objects
-//	U08  zero values that nothing asked for
+//	U07  objects without optional fields
+//	U08  zero values that no user has asked for
 //	U09  an UPDATE that replaces the object
 //	U10  generated names and values
 package unseen
@@ -32,7 +32,7 @@ import (
 
 // A Case is one webhook.
 type Case struct {
-	// Name is unique.
+	// Name is unique. It begins with the number of the family and the letter b or c.
 	Name string
 	// Family is the number of the family, 1 to 10.
 	Family int
@@ -40,26 +40,24 @@ type Case struct {
 	Kind string
 	// Summary says in one line what the webhook is for.
 	Summary string
-	// Buggy says that the webhook is broken.
+	// Buggy is set if the webhook is broken.
 	Buggy bool
-	// Why says for a broken webhook which requests lead to which wrong result, and for a correct one
-	// why it is correct.
+	// Why says which requests make a broken webhook give a wrong result, or why a correct webhook is correct.
 	Why string
 	// Webhook is the registration, without a ClientConfig.
 	Webhook admissionregistrationv1.MutatingWebhook
 	// New returns an instance with its own state. It is nil for a webhook in Python.
 	New func() http.Handler
-	// Path is the URL path of a webhook in Python, and empty for one in Go. Run PythonProgram with a port as
-	// its argument to serve all of them on loopback.
+	// Path is the URL path of a webhook in Python, and empty for one in Go. StartPython serves all of them.
 	Path string
-	// Sample is an object in YAML, as a user creates it, that the webhook changes.
+	// Sample is an object that the webhook changes, in YAML, as a user creates it.
 	Sample string
 	// CRDs are the CustomResourceDefinitions that the sample needs, in YAML.
 	CRDs []string
-	// NamespaceLabels are labels that the object's Namespace must have.
+	// NamespaceLabels are labels of the sample's Namespace that the namespaceSelector requires.
 	NamespaceLabels map[string]string
-	// Proof replays requests and returns what went wrong, or "" if nothing did.
-	// For a correct webhook it is often the proof of the broken one that it resembles.
+	// Proof replays requests and returns the fault that it finds, or "". For a broken webhook it must find one. For a
+	// correct webhook it must find none: it is often the proof of the similar broken webhook.
 	Proof func(*Trial) string
 
 	build builder
@@ -88,7 +86,7 @@ func Cases() []Case {
 	return all
 }
 
-// complete derives the fields that follow from the name and from build.
+// complete sets the fields that depend on Name and build.
 func (c *Case) complete() {
 	c.Family = int(c.Name[1]-'0')*10 + int(c.Name[2]-'0')
 	c.Buggy = c.Name[3] == 'b'

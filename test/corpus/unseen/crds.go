@@ -16,7 +16,7 @@ var (
 	streamJobsOnWrite = hook(webhook.OnWrite("streams.example.com", "v1", "streamjobs"))
 )
 
-// streamJobWorkload says where the Pod template of a StreamJob is.
+// streamJobWorkload gives the path of the Pod template in a StreamJob.
 var streamJobWorkload = webhook.Workload{
 	Kind:     metav1.GroupVersionKind{Group: "streams.example.com", Version: "v1", Kind: "StreamJob"},
 	Resource: "streamjobs",
@@ -101,7 +101,7 @@ spec:
                     port: {type: integer, minimum: 1, maximum: 65535}
 `
 
-// streamJobCRD embeds a Pod template, as generators write it with the description of few fields.
+// streamJobCRD embeds a Pod template. Like many generated definitions, it describes only few fields of the template.
 const streamJobCRD = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

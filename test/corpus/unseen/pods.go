@@ -11,7 +11,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// What handlers of Pods and Pod templates share.
+// Registrations, and helpers of the handlers of Pods and Pod templates.
 
 var (
 	podsOnCreate        = hook(webhook.OnCreate("", "v1", "pods"))
@@ -37,7 +37,7 @@ func eachContainer(spec *corev1.PodSpec, do func(*corev1.Container)) {
 	}
 }
 
-// setEnv sets a variable in place, or appends it.
+// setEnv replaces the variable with this name, or appends it if there is none.
 func setEnv(c *corev1.Container, name, value string) {
 	i := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == name })
 	if i < 0 {
@@ -49,7 +49,7 @@ func setEnv(c *corev1.Container, name, value string) {
 	}
 }
 
-// defaultEnv appends a variable unless there is one of that name.
+// defaultEnv appends a variable, unless there is one with this name.
 func defaultEnv(c *corev1.Container, name, value string) {
 	if !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == name }) {
 		c.Env = append(c.Env, corev1.EnvVar{Name: name, Value: value})
@@ -61,7 +61,7 @@ func hasContainer(spec *corev1.PodSpec, name string) bool {
 	return slices.ContainsFunc(spec.Containers, is) || slices.ContainsFunc(spec.InitContainers, is)
 }
 
-// repository returns the last part of an image's path without tag and digest.
+// repository returns the last part of an image's path, without the tag and the digest.
 func repository(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	image = image[strings.LastIndex(image, "/")+1:]
@@ -83,5 +83,5 @@ var inTemplate = []any{"spec", "template", "spec", "containers"}
 // lateContainer is a container that another party adds.
 var lateContainer = object{"name": "late", "image": "registry.example.com/tools/late:1.4"}
 
-// podHead begins the samples of Pods.
+// podHead is the beginning of all samples of Pods.
 const podHead = "apiVersion: v1\nkind: Pod\n"

@@ -12,20 +12,22 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 )
 
-// uidCounter numbers the requests.
+// The proofs are functions that replay requests. They return the fault that they find, or "" if there is none.
+
+// uidCounter numbers the requests, so that each has its own UID.
 var uidCounter atomic.Int64
 
 // An edit changes an object as another party does between two calls.
 type edit func(object)
 
-// twice shows that a second call changes the result of the first.
+// twice returns what a second call changes in the result of the first.
 func twice(t *Trial) string {
 	w := t.Instance()
 	first := w.Create(t.Sample())
 	return differ("a second call changes the object", first, w.Create(first))
 }
 
-// twiceAfter is twice for the edited sample.
+// twiceAfter is like twice, for the edited sample.
 func twiceAfter(change edit) func(*Trial) string {
 	return func(t *Trial) string {
 		obj := t.Sample()
@@ -36,7 +38,7 @@ func twiceAfter(change edit) func(*Trial) string {
 	}
 }
 
-// rejectedAfter shows that the edited sample, which is a legal object, gets an error instead of an answer.
+// rejectedAfter returns the error that the webhook causes for the edited sample, which is a valid object.
 func rejectedAfter(change edit) func(*Trial) string {
 	return func(t *Trial) string {
 		obj := t.Sample()
@@ -45,8 +47,8 @@ func rejectedAfter(change edit) func(*Trial) string {
 	}
 }
 
-// againAfter shows that after an edit between two calls, the result is not the one that it would be if the edit
-// had come before the first call. Use it for edits that commute with a correct webhook.
+// againAfter returns how the result after an edit between two calls differs from the result if the edit comes before
+// the first call. Use it for edits whose order does not matter to a correct webhook.
 func againAfter(change edit) func(*Trial) string {
 	return func(t *Trial) string {
 		w := t.Instance()
@@ -63,7 +65,7 @@ func againAfter(change edit) func(*Trial) string {
 	}
 }
 
-// wrongAfter shows that check objects to the result of a call after an edit between two calls.
+// wrongAfter returns the fault that check finds in the result of a second call, after an edit between the two calls.
 func wrongAfter(change edit, check func(object) string) func(*Trial) string {
 	return func(t *Trial) string {
 		w := t.Instance()
@@ -73,7 +75,7 @@ func wrongAfter(change edit, check func(object) string) func(*Trial) string {
 	}
 }
 
-// wrongFor shows that check objects to the result of one call on the edited sample.
+// wrongFor returns the fault that check finds in the result of one call with the edited sample.
 func wrongFor(change edit, check func(object) string) func(*Trial) string {
 	return func(t *Trial) string {
 		obj := t.Sample()
@@ -82,8 +84,8 @@ func wrongFor(change edit, check func(object) string) func(*Trial) string {
 	}
 }
 
-// remembers shows that an instance that has seen the sample answers a second object in another way than a new
-// instance does. The edit turns the sample into the second object.
+// remembers returns how an instance that has handled the sample answers differently from a new instance. Both get the
+// edited sample.
 func remembers(change edit) func(*Trial) string {
 	return func(t *Trial) string {
 		second := t.Sample()
@@ -96,10 +98,10 @@ func remembers(change edit) func(*Trial) string {
 	}
 }
 
-// unsteady shows that the same request gets different results from new instances.
+// unsteady returns how the results for the sample differ in many calls of one instance.
 func unsteady(t *Trial) string { return unsteadyAfter(func(object) {})(t) }
 
-// unsteadyAfter is unsteady for the edited sample.
+// unsteadyAfter is like unsteady, for the edited sample.
 func unsteadyAfter(change edit) func(*Trial) string {
 	return func(t *Trial) string {
 		obj := t.Sample()
@@ -116,7 +118,7 @@ func unsteadyAfter(change edit) func(*Trial) string {
 	}
 }
 
-// replayed shows that the same request gets no patch, or another, when it is sent again.
+// replayed returns how the result differs when the same request, with the same UID, is sent again.
 func replayed(t *Trial) string {
 	req := t.Request(admissionv1.Create, t.Sample(), nil)
 	w := t.Instance()
@@ -124,7 +126,7 @@ func replayed(t *Trial) string {
 	return differ("the same request gets another answer", first.Object, w.Call(req).Object)
 }
 
-// orderMatters shows that the order of the webhook and a rival decides the result, after two rounds each.
+// orderMatters returns how the result depends on the order of the webhook and a rival. Each of them is called twice.
 func orderMatters(rival http.Handler) func(*Trial) string {
 	return func(t *Trial) string {
 		w, r := t.Instance(), t.Webhook(rival)
@@ -133,11 +135,11 @@ func orderMatters(rival http.Handler) func(*Trial) string {
 			first = r.Create(w.Create(first))
 			second = w.Create(r.Create(second))
 		}
-		return differ("the order of the two webhooks decides", first, second)
+		return differ("the result depends on the order of the two webhooks", first, second)
 	}
 }
 
-// byHand returns another webhook that makes an edit.
+// byHand returns the handler of another webhook, which makes the edit in each call.
 func byHand(change edit) http.Handler {
 	return raw(func(_ *admissionv1.AdmissionRequest, obj object) ([]operation, error) {
 		after := clone(obj)
@@ -155,8 +157,9 @@ func byHand(change edit) http.Handler {
 	})(hook())
 }
 
-// replacedWith shows that check objects to the result of an UPDATE. The stored object is the result of creating the
-// sample, and the edit makes the new object from a copy of the original sample, as a client does that replaces.
+// replacedWith returns the fault that check finds in the result of an UPDATE. The stored object is the result of
+// creating the sample. The new object is the edited sample, without the changes of the webhook, as after kubectl
+// replace.
 func replacedWith(change edit, check func(stored, result object) string) func(*Trial) string {
 	return func(t *Trial) string {
 		w := t.Instance()
@@ -167,7 +170,8 @@ func replacedWith(change edit, check func(stored, result object) string) func(*T
 	}
 }
 
-// updatesOlder shows that check objects to the result of an UPDATE of an object that is older than the webhook.
+// updatesOlder returns the fault that check finds in the result of an UPDATE of an object that is older than the
+// webhook.
 func updatesOlder(change edit, check func(stored, result object) string) func(*Trial) string {
 	return func(t *Trial) string {
 		stored := t.Sample()
@@ -177,21 +181,21 @@ func updatesOlder(change edit, check func(stored, result object) string) func(*T
 	}
 }
 
-// immutable returns a check that the values at a path are equal.
+// immutable returns a check that an UPDATE does not change the value at a path.
 func immutable(path ...any) func(stored, result object) string {
 	return func(stored, result object) string {
 		return differ(fmt.Sprintf("the immutable field %v changes", path), at(stored, path...), at(result, path...))
 	}
 }
 
-// kept returns a check that the result has at the path what the stored object has.
+// kept returns a check that the result still has the value of the stored object at a path.
 func kept(path ...any) func(stored, result object) string {
 	return func(stored, result object) string {
 		return differ(fmt.Sprintf("%v is gone", path), at(stored, path...), at(result, path...))
 	}
 }
 
-// repeated returns the first element that is in a list twice.
+// repeated returns a message about the first value that is in a list twice, or "". what names the value in the message.
 func repeated(what string, values []string) string {
 	for i, v := range values {
 		if slices.Contains(values[:i], v) {
@@ -201,7 +205,7 @@ func repeated(what string, values []string) string {
 	return ""
 }
 
-// allSteps returns the reports of several proofs.
+// allSteps returns a proof that runs several proofs and returns all their faults.
 func allSteps(proofs ...func(*Trial) string) func(*Trial) string {
 	return func(t *Trial) string {
 		var out []string

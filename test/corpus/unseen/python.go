@@ -14,8 +14,8 @@ import (
 
 var listening = regexp.MustCompile(`^listening on (127\.0\.0\.1:\d+)\n$`)
 
-// StartPython starts the webhooks in Python and returns their URL. program is the path of PythonProgram from the folder
-// of the test. The program ends with the test.
+// StartPython starts the program with the webhooks in Python and returns its URL. program is the path of PythonProgram,
+// relative to the folder of the test. The program ends with the test.
 func StartPython(t testing.TB, program string) *url.URL {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "python3", program, "0")

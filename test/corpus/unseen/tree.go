@@ -11,7 +11,7 @@ import (
 // An object is a decoded JSON object.
 type object = map[string]any
 
-// at returns the value at a path of keys and indexes, or nil if there is none.
+// at returns the value at a path of keys and indexes, or nil if nothing is there.
 func at(v any, path ...any) any {
 	for _, step := range path {
 		switch step := step.(type) {
@@ -44,7 +44,7 @@ func dict(v any, path ...any) object {
 	return m
 }
 
-// put sets the value at a path of keys and indexes. Missing objects on the way are created.
+// put sets the value at a path of keys and indexes. It creates missing objects on the way.
 func put(v any, value any, path ...any) {
 	for i, step := range path {
 		last := i == len(path)-1
@@ -101,7 +101,7 @@ func clone(o object) object {
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// annotate returns operations that set an annotation at the top of an object.
+// annotate returns operations that set an annotation of an object, not of its Pod template.
 func annotate(obj object, key, value string) []operation {
 	switch have := dict(obj, "metadata", "annotations"); {
 	case have == nil:
@@ -113,11 +113,12 @@ func annotate(obj object, key, value string) []operation {
 	}
 }
 
-// isDeleting says that an object only waits for its finalizers. To deny its updates would keep it forever.
+// isDeleting reports whether an object is being deleted. A webhook must not deny its updates, because these remove its
+// finalizers.
 func isDeleting(obj object) bool { return text(obj, "metadata", "deletionTimestamp") != "" }
 
-// isImmutable says that the data of a ConfigMap must not change.
+// isImmutable reports whether the data of a ConfigMap must not change.
 func isImmutable(cm object) bool { return cm["immutable"] == true }
 
-// annotation returns an annotation of an object.
+// annotation returns the value of an annotation, or "" if the object lacks it.
 func annotation(obj object, key string) string { return text(obj, "metadata", "annotations", key) }

@@ -23,10 +23,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A Trial replays requests on a webhook.
+// A Trial sends the requests of a proof to one webhook.
 type Trial struct {
 	TB testing.TB
-	// Case is the webhook.
+	// Case describes the webhook.
 	Case *Case
 	// Start returns a new instance of the webhook, with empty memory.
 	Start func() http.Handler
@@ -42,8 +42,8 @@ func (t *Trial) Sample() map[string]any {
 	return t.Canonical(obj)
 }
 
-// Canonical returns obj in the form that the API server stores. It decodes built-in kinds into their Go types, which
-// spells quantities in one way and drops nulls. The form of a custom resource stays.
+// Canonical returns obj in the form that the API server stores. It decodes an object of a built-in kind into its Go
+// type and encodes it again, which normalizes quantities and removes nulls. It does not change a custom resource.
 func (t *Trial) Canonical(obj object) map[string]any {
 	t.TB.Helper()
 	obj = clone(obj)
@@ -79,15 +79,15 @@ type Instance struct {
 	handler http.Handler
 }
 
-// Instance starts the webhook with empty memory.
+// Instance returns a new instance of the webhook, with empty memory.
 func (t *Trial) Instance() *Instance { return &Instance{t: t, handler: t.Start()} }
 
-// Webhook wraps another webhook, which the proof brings along.
+// Webhook returns an instance of another webhook, such as a rival.
 func (t *Trial) Webhook(h http.Handler) *Instance { return &Instance{t: t, handler: h} }
 
-// An Answer is the outcome of one call.
+// An Answer is the result of one call.
 type Answer struct {
-	// Object is the object after the patch. It is the unchanged object if the call failed or denied.
+	// Object is the object after the patch. It is the unchanged object if the call failed or the webhook denied it.
 	Object object
 	// Patch is the JSON Patch, or empty.
 	Patch string
@@ -95,7 +95,7 @@ type Answer struct {
 	Problem string
 }
 
-// Request returns the request for an operation. obj or old is nil if the operation has none.
+// Request returns a request for a CREATE or UPDATE of obj. old is the stored object, or nil.
 func (t *Trial) Request(op admissionv1.Operation, obj, old object) *admissionv1.AdmissionRequest {
 	gvk := kindOf(obj)
 	plural := t.Case.Webhook.Rules[0].Resources[0]
@@ -184,19 +184,19 @@ func (i *Instance) patched(before object, doc, patch []byte) Answer {
 	return answer
 }
 
-// Try makes a CREATE.
+// Try sends a CREATE and returns the answer.
 func (i *Instance) Try(obj object) Answer {
 	i.t.TB.Helper()
 	return i.Call(i.t.Request(admissionv1.Create, obj, nil))
 }
 
-// Create makes a CREATE that must be admitted, and returns the result.
+// Create sends a CREATE that must be admitted, and returns the object after the patch.
 func (i *Instance) Create(obj object) map[string]any {
 	i.t.TB.Helper()
 	return i.admitted(i.Try(obj))
 }
 
-// Update makes an UPDATE that must be admitted, and returns the result.
+// Update sends an UPDATE that must be admitted, and returns the object after the patch.
 func (i *Instance) Update(obj, old object) map[string]any {
 	i.t.TB.Helper()
 	return i.admitted(i.Call(i.t.Request(admissionv1.Update, obj, old)))
@@ -210,7 +210,7 @@ func (i *Instance) admitted(a Answer) object {
 	return a.Object
 }
 
-// differ returns "" if two objects are equal, and otherwise what it says and the difference.
+// differ returns the text says with the difference between two objects, or "" if they are equal.
 func differ(says string, want, got any) string {
 	if reflect.DeepEqual(want, got) {
 		return ""

@@ -19,7 +19,7 @@ func triggerBugs() []Case {
 		Kind:    "Pod",
 		Summary: "adds the toleration of a GPU slice to training Pods with a CUDA image and a known profile",
 		Why: "CREATE a Pod; a later webhook changes it and the API server calls again: the Pod has the toleration " +
-			"twice, and with each call once more.",
+			"twice, and once more after each further call.",
 		Webhook: podsOnCreate,
 		build: typed(func(req *webhook.Request[corev1.Pod]) error {
 			if spec := &req.Object.Spec; wantsGPU(req.Object) {
@@ -95,7 +95,7 @@ const (
 	agentFlag  = "-javaagent:/opt/apm/agent.jar"
 )
 
-// gpuSlices are the taints of the known profiles.
+// gpuSlices has the value of the taint for each known profile.
 var gpuSlices = map[string]string{"a100-mig-3g.20gb": "mig-3g", "a100-mig-1g.5gb": "mig-1g", "h100-whole": "whole"}
 
 func wantsGPU(pod *corev1.Pod) bool {
@@ -108,7 +108,7 @@ func gpuToleration(pod *corev1.Pod) corev1.Toleration {
 		Value: gpuSlices[pod.Annotations[gpuProfile]], Effect: corev1.TaintEffectNoSchedule}
 }
 
-// javaAgentAgain does not look whether the flag is there.
+// javaAgentAgain inserts the flag without checking whether it is there.
 func javaAgentAgain(_ *admissionv1.AdmissionRequest, pod object) ([]operation, error) {
 	return javaAgent(pod, func([]any) bool { return true })
 }
@@ -134,7 +134,7 @@ func wantsBackup(set *appsv1.StatefulSet) bool {
 		len(set.Spec.VolumeClaimTemplates) > 0
 }
 
-// flushBefore returns a handler that flushes, and then does what the container did before it stopped.
+// flushBefore returns a preStop handler that flushes, and then runs the command of the container's own handler.
 func flushBefore(have *corev1.Lifecycle) *corev1.LifecycleHandler {
 	script := "pg_ctl -m fast stop"
 	if have != nil && have.PreStop != nil && have.PreStop.Exec != nil {

@@ -121,7 +121,8 @@ const (
 	profiler      = "profiler.example.com/limit."
 )
 
-// addOverhead compares the limit with its note as texts.
+// addOverhead raises the memory limit, unless its text equals the recorded one. Equal quantities can be written
+// differently.
 func addOverhead(d *appsv1.Deployment, c *corev1.Container) {
 	limit, ok := c.Resources.Limits[corev1.ResourceMemory]
 	if !ok || d.Labels["profiler"] != "on" || d.Annotations[profiler+c.Name] == limit.String() {
@@ -154,7 +155,7 @@ func eachEndpoint(pod object, change func(string) string) []operation {
 	return ops
 }
 
-// spaceOut puts a blank after each comma.
+// spaceOut writes the list with a blank after each comma.
 func spaceOut(o object) {
 	put(o, strings.ReplaceAll(annotation(o, excludedPorts), ",", ", "), "metadata", "annotations", excludedPorts)
 }

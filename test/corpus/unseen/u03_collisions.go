@@ -95,13 +95,14 @@ func collisionBugs() []Case {
 	}}
 }
 
-// vaultVolumeName cuts the name to what the API server allows.
+// vaultVolumeName returns a name that is cut to the maximum length of the API server.
 func vaultVolumeName(container string) string {
 	name := "vault-secrets-" + container
 	return strings.TrimRight(name[:min(len(name), 63)], "-")
 }
 
-// addVaultVolumes looks for the volumes that were there before.
+// addVaultVolumes adds a volume for each container. It compares names only with the volumes that were there before, and
+// not with those that it adds.
 func addVaultVolumes(spec *corev1.PodSpec) error {
 	before := slices.Clone(spec.Volumes)
 	var err error
@@ -137,8 +138,8 @@ func ensureMount(c *corev1.Container, mount corev1.VolumeMount) error {
 	return nil
 }
 
-// addScratch mounts a scratch volume in each container of a Deployment with a size.
-// With a subPath of "name", containers share a volume and mount their own directory.
+// addScratch mounts a scratch volume in each container of a Deployment that has a size annotation. If subPath is
+// "name", the containers share one volume, and each mounts a directory with its own name.
 func addScratch(d object, volumeOf func(container string) string, subPath string) ([]operation, error) {
 	if text(d, "spec", "template", "metadata", "annotations", "scratch.example.com/size") == "" {
 		return nil, nil

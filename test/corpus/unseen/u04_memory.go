@@ -76,7 +76,7 @@ func memoryBugs() []Case {
 		Kind:    "Service",
 		Summary: "makes the first Service with a shared address the primary one, and the others secondary",
 		Why: "CREATE a Service: it is elected and labelled primary. The second call of the same request finds that " +
-			"somebody is elected, and labels it secondary.",
+			"a Service is primary already, and labels it secondary.",
 		Webhook: servicesOnWrite,
 		build: withState(func() func(*webhook.Request[corev1.Service]) error {
 			var elect sync.Once
@@ -105,12 +105,12 @@ func memoryBugs() []Case {
 			put(other, "fast", "spec", "storageClassName")
 			used := t.Instance()
 			used.Create(other)
-			return differ("an earlier claim decides", t.Instance().Create(t.Sample()), used.Create(t.Sample()))
+			return differ("the result depends on an earlier claim", t.Instance().Create(t.Sample()), used.Create(t.Sample()))
 		},
 	}}
 }
 
-// proxySettings returns a handler that keeps settings under a key.
+// proxySettings returns a handler that caches the settings of Pods under the key of each Pod.
 func proxySettings(key func(pod *corev1.Pod, namespace string) string) func(*webhook.Request[corev1.Pod]) error {
 	var settings sync.Map
 	return func(req *webhook.Request[corev1.Pod]) error {
@@ -138,7 +138,7 @@ func labelTemplate(d object, key string, value any) []operation {
 	}
 }
 
-// concurrency makes the sample another Pod of the same name.
+// concurrency returns an edit that turns the sample into another Pod with the same name.
 func concurrency(value string) edit {
 	return func(o object) { put(o, value, "metadata", "annotations", proxyAnnotation) }
 }

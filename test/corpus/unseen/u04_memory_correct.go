@@ -111,7 +111,7 @@ spec: {containers: [{name: cart, image: "registry.example.com/shop/cart:5.0"}]}
 	}}
 }
 
-// poolOf sends critical Pods that name no pool to the pool for them.
+// poolOf returns operations that assign critical Pods without a pool to their pool.
 func poolOf(pod object) []operation {
 	switch selector := dict(pod, "spec", "nodeSelector"); {
 	case text(pod, "metadata", "labels", "tier") != "critical" || selector["pool"] != nil:

@@ -100,7 +100,7 @@ func lateBugs() []Case {
 	}}
 }
 
-// rewriteProbes sends the probes of a container to the agent. The path says what the agent must probe.
+// rewriteProbes sends the probes of a container to the agent. The path of a probe names the original port and path.
 func rewriteProbes(c *corev1.Container) {
 	for kind, probe := range map[string]*corev1.Probe{"live": c.LivenessProbe, "ready": c.ReadinessProbe, "start": c.StartupProbe} {
 		if probe == nil || probe.HTTPGet == nil || strings.HasPrefix(probe.HTTPGet.Path, "/app-probe/") {
@@ -112,7 +112,8 @@ func rewriteProbes(c *corev1.Container) {
 	}
 }
 
-// agentSocket mounts the socket and sets the variable where wants says so.
+// agentSocket mounts the socket and sets the variable in each container. wants decides which of the two the container
+// needs.
 func agentSocket(pod object, wants func(mounted, told bool) (mount, env bool)) ([]operation, error) {
 	if annotation(pod, "tracing.example.com/socket") != "true" {
 		return nil, nil

@@ -133,7 +133,7 @@ func noEscalation(c *corev1.Container) {
 	if c.SecurityContext == nil {
 		c.SecurityContext = &corev1.SecurityContext{}
 	}
-	// The API server rejects this together with privileged, and with CAP_SYS_ADMIN.
+	// The API server rejects allowPrivilegeEscalation: false in privileged containers and with CAP_SYS_ADMIN.
 	s := c.SecurityContext
 	privileged := s.Privileged != nil && *s.Privileged
 	admin := s.Capabilities != nil && slices.ContainsFunc(s.Capabilities.Add,
@@ -145,7 +145,7 @@ func noEscalation(c *corev1.Container) {
 }
 
 var (
-	// probedContainer is a late container with a probe, as the sample's has.
+	// probedContainer is a late container with a probe.
 	probedContainer = object{"name": "late", "image": "registry.example.com/tools/late:1.4",
 		"livenessProbe": object{"httpGet": object{"path": "/live", "port": 8099.0}}}
 	// socketContainer is a late container that mounts the socket itself.

@@ -106,7 +106,8 @@ func sparseBugs() []Case {
 
 var scrapeSettings = map[string]string{"prometheus.io/scrape": "true", "prometheus.io/port": "9102"}
 
-// scrapeAnnotations sets two annotations. makesMap says whether an operation for an annotation needs the map first.
+// scrapeAnnotations sets two annotations. makesMap reports whether an operation must create the map first. Its argument
+// is the map with the annotations set so far.
 func scrapeAnnotations(pod object, makesMap func(written map[string]any) bool) ([]operation, error) {
 	if text(pod, "metadata", "labels", "monitoring.example.com/scrape") == "" {
 		return nil, nil
@@ -153,7 +154,7 @@ func appendEntries(entries []any) []operation {
 	return ops
 }
 
-// inSync sets the configuration of a durable Topic. hasMap says that the configuration is a map.
+// inSync sets a value in the configuration of a durable Topic. hasMap is set if the handler found the map.
 func inSync(t object, hasMap bool) []operation {
 	const key = "min.insync.replicas"
 	switch {

@@ -48,7 +48,7 @@ func zeroBugs() []Case {
 			claim := t.Sample()
 			put(claim, "bronze", "metadata", "labels", "storage.example.com/tier")
 			w, r := t.Instance(), t.Webhook(byHand(defaultClass))
-			return differ("the order of the two webhooks decides", r.Create(w.Create(claim)), w.Create(r.Create(claim)))
+			return differ("the result depends on the order of the two webhooks", r.Create(w.Create(claim)), w.Create(r.Create(claim)))
 		},
 	}, {
 		Name:    "U08b4-profile-with-false",
@@ -80,8 +80,8 @@ func zeroBugs() []Case {
 	}}
 }
 
-// readOnlyRoots sets readOnlyRootFilesystem of named containers. A container without securityContext gets one if
-// creates says so, depending on whether the container is named.
+// readOnlyRoots sets readOnlyRootFilesystem of the containers that the annotation names. creates decides whether a
+// container without a securityContext gets one.
 func readOnlyRoots(pod object, creates func(isNamed bool) bool) ([]operation, error) {
 	want := annotation(pod, "security.example.com/read-only")
 	if want == "" {
@@ -100,7 +100,7 @@ func readOnlyRoots(pod object, creates func(isNamed bool) bool) ([]operation, er
 	return ops, nil
 }
 
-// fullTopicSpec lacks omitempty.
+// fullTopicSpec has no omitempty, so encoding it adds all absent fields.
 type fullTopicSpec struct {
 	Cluster       string `json:"cluster"`
 	Partitions    int32  `json:"partitions"`
@@ -147,7 +147,7 @@ var podProfiles = map[string]podProfile{
 	"operator": {nodePool: "system", automount: true},
 }
 
-// applyProfile fills what is absent in the template. Nil settings are left out.
+// applyProfile sets the fields of a profile that the template lacks. It skips automount and fqdn if they are nil.
 func applyProfile(spec *corev1.PodSpec, p podProfile, automount, fqdn *bool) {
 	if spec.NodeSelector["pool"] == "" {
 		if spec.NodeSelector == nil {
@@ -170,7 +170,7 @@ var zones = map[string]zone{
 	"lab":    {"", "lab.example.com"},
 }
 
-// zoneAnnotations fills the annotations of a zone where writes permits the value.
+// zoneAnnotations adds the missing annotations of a zone. It skips a value for which writes returns false.
 func zoneAnnotations(ing object, writes func(value string) bool) []operation {
 	z, ok := zones[annotation(ing, "dns.example.com/zone")]
 	if !ok {
@@ -185,7 +185,7 @@ func zoneAnnotations(ing object, writes func(value string) bool) []operation {
 	return ops
 }
 
-// The webhooks that fill what is absent.
+// Webhooks that set absent fields.
 
 func securityDefaults(o object) {
 	for _, c := range list(o, "spec", "containers") {

@@ -105,7 +105,7 @@ func shortHash(parts ...string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// mountToken mounts the token. It uses a volume that is recognised, or adds one of the name.
+// mountToken mounts the token. It uses the first volume for which isOwn returns true, or adds a volume with the name.
 func mountToken(pod *corev1.Pod, name string, isOwn func(string) bool) error {
 	audience := pod.Annotations["cloud.example.com/audience"]
 	if audience == "" {
@@ -127,8 +127,8 @@ func mountToken(pod *corev1.Pod, name string, isOwn func(string) bool) error {
 	return err
 }
 
-// mountNamespaceToken is mountToken with one name. It keeps the audience of the volume up to date, and denies the Pod
-// if the volume is something else.
+// mountNamespaceToken mounts the token from the volume with the given name. It updates the audience of this volume, and
+// denies the Pod if the volume is not a token.
 func mountNamespaceToken(pod *corev1.Pod, name string) error {
 	audience := pod.Annotations["cloud.example.com/audience"]
 	for _, v := range pod.Spec.Volumes {

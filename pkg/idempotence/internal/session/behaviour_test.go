@@ -18,6 +18,6 @@ func TestBehaviourCountsKinds(t *testing.T) {
 	}
 	b.note(&Query{}, &Answer{Fault: "HTTP 500"})
 	if b.Patches() != 2 || b.Denials() != 2 || b.Seen() != 4 {
-		t.Errorf("%d kinds of patches, %d of denials", b.Patches(), b.Denials())
+		t.Errorf("%d kinds of patches, %d kinds of denials", b.Patches(), b.Denials())
 	}
 }
