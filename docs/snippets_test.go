@@ -162,7 +162,7 @@ func TestMistakesAreFound(t *testing.T) {
 	}
 }
 
-// A snippet is a package of Go code on a page. A program with several files may have several packages.
+// A snippet is one Go package on a page. Code blocks that name files of one folder form one snippet.
 type snippet struct {
 	path     string
 	files    []*ast.File

@@ -30,7 +30,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/webhooktest"
 )
 
-// How a hook reads objects, in the words of docs/gallery.md. This decides what a fault of the API server does to it.
+// The values of faultCase.reads, in the words of docs/gallery.md. A hook that reads objects from the API server fails
+// when the API server does not answer. A hook that reads them from a cache does not.
 const (
 	nothing   = "nothing"
 	fromCache = "a cache"

@@ -36,10 +36,11 @@ func (g *generator) nodeRequest() *request {
 	return r
 }
 
-// A chooser selects among n changes. It returns the indexes of the changes for each request to generate.
+// A chooser selects from n possible changes of an object. It returns a list for each copy of the object to generate:
+// the indexes of the changes in this copy.
 type chooser func(n int) [][]int
 
-// each is a chooser for one request without a change, and one request for each change.
+// each is a chooser for one copy without a change, and one copy for each change.
 func (g *generator) each(n int) (all [][]int) {
 	all = append(all, nil)
 	for i := range n {
@@ -48,7 +49,7 @@ func (g *generator) each(n int) (all [][]int) {
 	return all
 }
 
-// some is a chooser for one request with at most two changes.
+// some is a chooser for one copy with at most two changes.
 func (g *generator) some(n int) [][]int {
 	var list []int
 	for range g.IntN(3) {

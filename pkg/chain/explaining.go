@@ -8,7 +8,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
 )
 
-// An explaining builds the [Explanation] of one request. It explains the webhooks instead of calling them.
+// An explaining builds the [Explanation] of one request. It implements inprocess.WebhookStages, and for each webhook it
+// records whether and why it would be called.
 type explaining struct {
 	subject              *inprocess.Subject
 	predicates           *predicates

@@ -21,7 +21,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/external"
 )
 
-// A scan is a question about images.
+// A scan is the request that the tests send to the service: it asks about images.
 type scan struct {
 	Images []string `json:"images"`
 }

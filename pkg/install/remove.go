@@ -10,8 +10,8 @@ import (
 // Remove deletes the configurations, the validating one first, and waits until neither is enforced. If a configuration
 // has webhooks of other managers, or finalizers delay its deletion, Remove only removes this installation's webhooks
 // from it. A missing configuration is not an error. If the namespace is missing, Remove deletes the configurations, but
-// cannot check that they are no longer enforced. A program outside of the cluster that is called by URL can remove the
-// configurations of a program with a Service in the same namespace, and the other way round.
+// cannot check that they are no longer enforced. A program that the API server calls by URL can also remove the
+// configurations of a program with a Service, and the other way round, if both have the same namespace.
 //
 // Remove affects all replicas at once. Call it when the webhook is uninstalled, from a job or the last replica, before
 // the servers stop; do not call it whenever a replica ends. Replicas that are installing give up. A replica that

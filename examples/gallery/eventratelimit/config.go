@@ -49,7 +49,7 @@ const (
 	kind       = "Configuration"
 )
 
-// Load reads a configuration file of the original. The error names the file and the field.
+// Load reads a configuration file in the format of Kubernetes' EventRateLimit. The error names the file and the field.
 func Load(file string) (Config, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -49,7 +49,8 @@ type load struct {
 	cpu       []float64
 }
 
-// Measure measures the subjects of a row in turns. For each subject it opens the given number of connections.
+// Measure sends requests to the subjects of a row of the benchmark, in short turns, and returns a figure for each
+// subject. It opens the given number of connections for each.
 func (b *Bench) Measure(row *subject.Row, connections int) ([]Figure, error) {
 	loads := make([]*load, len(row.Subjects))
 	for i, s := range row.Subjects {

@@ -23,8 +23,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
-// An Ask has the flags that describe the API request, such as the operation and the user. It is used for every object of
-// -f.
+// An Ask has the flags that describe the API request, such as the operation and the user. It is used for every object
+// of -f.
 type Ask struct {
 	// Operation is the operation. Empty means CREATE, or the operation of the subresource.
 	Operation   string
@@ -41,7 +41,7 @@ type Ask struct {
 	User     *User
 }
 
-// A knownRequest is a request with the facts that are known about it.
+// A knownRequest is the API request that explain examines, and the limits of what explain knows about it.
 type knownRequest struct {
 	chain.Request
 	resource resource

@@ -101,7 +101,7 @@ func (p *Program) Start(ctx context.Context, o StartOptions) (*Process, error) {
 	return &Process{URL: "https://" + a.Addr, CA: slices.Clone(p.ca.Bundle), r: r}, nil
 }
 
-// Done is closed when the process has ended.
+// Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.r.done }
 
 // Err returns the reason for the end of the process. It is nil while the process runs, and after Close.

@@ -118,7 +118,7 @@ func (p Painter) Yellow(text string) string { return p.paint("33", text) }
 // Bold marks names and headings.
 func (p Painter) Bold(text string) string { return p.paint("1", text) }
 
-// Faint marks details.
+// Faint marks less important text, such as details below a heading.
 func (p Painter) Faint(text string) string { return p.paint("2", text) }
 
 func (p Painter) paint(code, text string) string {

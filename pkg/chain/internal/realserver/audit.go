@@ -56,7 +56,7 @@ func (l *AuditLog) Want(id string) <-chan map[string]string {
 	return c
 }
 
-// Forget tells the log that the audit event with this ID is no longer wanted.
+// Forget ends the waiting for the audit event with this ID, which Want has begun.
 func (l *AuditLog) Forget(id string) {
 	if l == nil {
 		return
