@@ -19,10 +19,10 @@ type Namespaces struct {
 	Default   string // namespace of objects that do not name one
 	known     map[string]labels.Set
 	selectors map[*Webhook]labels.Selector
-	wanted    labels.Set // labels of a namespace that is not given
+	wanted    labels.Set // labels of a namespace that is not declared
 }
 
-// NewNamespaces returns the namespaces of a run. Any namespace that is not among the given ones gets labels that match
+// NewNamespaces returns the namespaces of a run. Any namespace that is not declared gets labels that match
 // the namespaceSelectors of the webhooks.
 func NewNamespaces(webhooks []*Webhook, given []*corev1.Namespace) (*Namespaces, error) {
 	n := &Namespaces{known: map[string]labels.Set{}, selectors: map[*Webhook]labels.Selector{}, wanted: labels.Set{}}
@@ -52,7 +52,7 @@ func NewNamespaces(webhooks []*Webhook, given []*corev1.Namespace) (*Namespaces,
 	return n, nil
 }
 
-// otherNamespace is the namespace of copied objects if no namespaces are given.
+// otherNamespace is the namespace of copied objects if no namespaces are declared.
 const otherNamespace = "copies"
 
 // Other returns a namespace for a copy of an object. The namespaceSelectors of all webhooks match it. Other returns ""
@@ -74,10 +74,10 @@ func (n *Namespaces) Other() string {
 	return otherNamespace
 }
 
-// Names returns the names of the given namespaces, sorted.
+// Names returns the sorted names of the declared namespaces.
 func (n *Namespaces) Names() []string { return slices.Sorted(maps.Keys(n.known)) }
 
-// satisfy records the labels that a selector requires. Namespaces that are not given get these labels.
+// satisfy records the labels that a selector requires. Namespaces that are not declared get these labels.
 func (n *Namespaces) satisfy(selector labels.Selector) {
 	requirements, _ := selector.Requirements()
 	for _, r := range requirements {
@@ -93,7 +93,7 @@ func (n *Namespaces) satisfy(selector labels.Selector) {
 	}
 }
 
-// invented returns a name for a namespace that is not given. If a selector requires a certain name, invented returns
+// invented returns a name for a namespace that is not declared. If a selector requires a certain name, it returns
 // that name.
 func (n *Namespaces) invented() string {
 	if name := n.wanted[corev1.LabelMetadataName]; name != "" && name != "true" {
