@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Mutating webhooks in Python, for the package unseen. It describes them.
+"""The mutating webhooks of package unseen that are written in Python. The package describes them.
 
 Usage: webhooks.py PORT
 
@@ -64,13 +64,13 @@ def named(items, name):
 
 
 def default_env(container, name, value):
-    """Adds a variable unless there is one of that name."""
+    """Adds a variable, unless there is one with this name."""
     if not named(container.get("env"), name):
         child(container, "env", []).append({"name": name, "value": value})
 
 
 def set_env(container, name, value):
-    """Sets a variable in place, or adds it."""
+    """Replaces the variable with this name, or adds it if there is none."""
     have = named(container.get("env"), name)
     if have is None:
         child(container, "env", []).append({"name": name, "value": value})
@@ -218,7 +218,7 @@ def low_ndots(obj):
 
 
 def seen(uid):
-    """Says whether a request was seen before, and remembers it."""
+    """Reports whether a request was seen before, and remembers it."""
     with LOCK:
         if uid in SEEN:
             return True
