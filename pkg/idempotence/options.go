@@ -153,6 +153,7 @@ type internals struct {
 	bubble   func(func(ctx context.Context)) // runs a function in a synctest bubble, or nil
 	progress func(text string)               // logs the progress of a long run, or nil
 	unused   map[explore.Family]bool         // input families that a test disables
+	found    func(*Violation)                // is called for each finding, or nil
 }
 
 func newOptions(in Options, i internals) options {

@@ -152,7 +152,12 @@ func (o *options) rivalsOf(subject Subject) laws.Rivals {
 }
 
 // add adds a finding to the report.
-func (r *run) add(v *Violation) { r.report.Findings = append(r.report.Findings, v) }
+func (r *run) add(v *Violation) {
+	r.report.Findings = append(r.report.Findings, v)
+	if r.opts.found != nil {
+		r.opts.found(v)
+	}
+}
 
 // reportStep calls Options.Progress for the check that begins.
 func (r *run) reportStep(law laws.Law) {
