@@ -129,6 +129,24 @@ func (in *Inputs) Given(p tree.Path) bool {
 	})
 }
 
+// GivenIn reports whether a sample has a value at p, in any elements of the lists on the way.
+func (in *Inputs) GivenIn(p tree.Path) bool {
+	return slices.ContainsFunc(in.samples, func(s map[string]any) bool { return hasIn(s, p) })
+}
+
+func hasIn(doc any, p tree.Path) bool {
+	if len(p) == 0 {
+		return true
+	}
+	if p[0].Element {
+		list, _ := doc.([]any)
+		return slices.ContainsFunc(list, func(element any) bool { return hasIn(element, p[1:]) })
+	}
+	object, _ := doc.(map[string]any)
+	value, ok := object[p[0].Name]
+	return ok && hasIn(value, p[1:])
+}
+
 // loses reports whether a smaller document lacks a trigger that the document has. A smaller case keeps its trigger, so
 // that its report shows why the webhook acts.
 func (in *Inputs) loses(doc, smaller any) bool {

@@ -84,16 +84,37 @@ func (t *Trial) setsAlways(before *objects.Object, out *session.Outcome, at tree
 	return true
 }
 
-// extends reports whether the added element now has all values of the removed element old. Neither has a key.
+// extends reports whether the added element now has all values of the removed element old. Neither has a key. If old is
+// empty, now must be empty, too, because {} in a list can mean everything.
 func extends(old, now any) bool {
 	from, isObject := old.(map[string]any)
-	if !isObject || len(from) == 0 {
-		return false
+	return isObject && (len(from) > 0 && hasAll(now, from) || len(from) == 0 && hasAll(from, now))
+}
+
+// hasAll reports whether now has every value of old. An empty value of old may have been set, such as a name that has a
+// default. Lists may have other elements, too, in any order.
+func hasAll(now, old any) bool {
+	if isVoid(old) || old == any("") {
+		return true
 	}
-	found := true
-	tree.Leaves(from, func(p tree.Path, value any) {
-		other, ok := tree.Get(now, p)
-		found = found && (ok && tree.Equal(other, value) || isVoid(value))
-	})
-	return found
+	switch from := old.(type) {
+	case map[string]any:
+		to, ok := now.(map[string]any)
+		for name, value := range from {
+			ok = ok && hasAll(to[name], value)
+		}
+		return ok
+	case []any:
+		to, _ := now.([]any)
+		to = slices.Clone(to)
+		for _, element := range from {
+			i := slices.IndexFunc(to, func(other any) bool { return hasAll(other, element) })
+			if i < 0 {
+				return false
+			}
+			to = slices.Delete(to, i, i+1)
+		}
+		return true
+	}
+	return tree.Equal(now, old)
 }

@@ -68,6 +68,17 @@ func TestLosses(t *testing.T) {
 			`{"sources":[{"serviceAccountToken":{"path":"token","expirationSeconds":600}}]}`, `{"sources":[{"serviceAccountToken":{"path":"token","expirationSeconds":900}}]}`, nil},
 		"a source that is another": {
 			`{"envFrom":[{"configMapRef":{"name":"a"}}]}`, `{"envFrom":[{"configMapRef":{"name":"b"}}]}`, []string{`envFrom[{"configMapRef":{"name":"a"}}]`}},
+		"an empty name that is set": {
+			`{"rules":[{"action":"fail","name":""}]}`, `{"rules":[{"action":"fail","name":"rule0"}]}`, nil},
+		"an inner element that is completed": {
+			`{"rules":[{"action":"fail","conditions":[{"type":"Ready"}]}]}`, `{"rules":[{"action":"fail","conditions":[{"type":"Ready","status":""}]}]}`, nil},
+		"an inner element that goes": {
+			`{"rules":[{"conditions":[{"type":"Ready"},{"type":"Live"}]}]}`, `{"rules":[{"conditions":[{"type":"Live"}]}]}`,
+			[]string{`rules[{"conditions":[{"type":"Ready"},{"type":"Live"}]}]`}},
+		"an empty element that gets empty fields": {
+			`{"containers":[{}]}`, `{"containers":[{"name":"","resources":{}}]}`, nil},
+		"an empty element that is limited": {
+			`{"ingress":[{}]}`, `{"ingress":[{"from":[{"podSelector":{"matchLabels":{"a":"b"}}}]}]}`, []string{`ingress[{}]`}},
 		"a map":       {`{"labels":{"a":"1"}}`, `{"labels":{"b":"1"}}`, []string{"labels.a"}},
 		"a container": {`{"containers":[{"name":"a","image":"x"}]}`, `{"containers":[{"name":"b","image":"x"}]}`, []string{"containers[name=a]"}},
 	} {

@@ -52,7 +52,29 @@ func (t *Trial) refused(c *Case, when string, problems []string, outcomes ...*se
 	if !slices.ContainsFunc(problems, func(p string) bool { return !strings.Contains(p, "windows pod") }) {
 		v.Mode, v.Advice = InvalidOnWindows, true // few clusters have Windows nodes
 	}
+	if !slices.ContainsFunc(problems, func(p string) bool { return !t.omitted(p, outcomes[len(outcomes)-1]) }) {
+		v.Advice = true
+	}
 	return v
+}
+
+// omitted reports whether the object of a request lacked a required field that the samples have. An author who leaves
+// out all of a struct, such as a Pod in a template, gets this error because the webhook writes the rest of the struct.
+// The error names what to add. A field of an element that the webhook has added is not omitted.
+func (t *Trial) omitted(problem string, out *session.Outcome) bool {
+	paths := objects.ProblemPaths(problem)
+	if !strings.Contains(problem, ": Required value") || len(paths) == 0 || len(out.Calls) == 0 {
+		return false
+	}
+	sent, err := tree.Decode(out.Calls[0].Exchange.Object)
+	return err == nil && !slices.ContainsFunc(paths, func(pointer string) bool {
+		p := pathOf(out.After.Doc, pointer)
+		element := p
+		for len(element) > 0 && !element[len(element)-1].Element {
+			element = element[:len(element)-1]
+		}
+		return !t.Inputs.GivenIn(p) || tree.Has(sent, p) || !tree.Has(sent, element)
+	})
 }
 
 // pathOf returns the path of a JSON pointer in a document.

@@ -31,6 +31,8 @@ type Inputs interface {
 	// Given reports whether a sample has a value at p. If so, the webhook may change the value on purpose. A copy of an
 	// element (see edits.TwinSuffix) is treated like the original.
 	Given(p tree.Path) bool
+	// GivenIn reports whether a sample has a value at p, in any elements of the lists on the way.
+	GivenIn(p tree.Path) bool
 	// Same reports whether two list elements have equal keys by the schema.
 	Same(list tree.Path, a, b any) bool
 	// IsMap reports whether an object is a map by the schema, so that its members can have any name.
