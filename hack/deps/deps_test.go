@@ -16,6 +16,8 @@ import (
 
 const module = "github.com/admitkit/admitkit"
 
+const gallery = "examples/gallery"
+
 // layers lists, for each package below pkg/, the packages that it may import directly or
 // indirectly. A package below one of these belongs to its layer.
 var layers = map[string][]string{
@@ -147,6 +149,23 @@ func TestHeavyPackagesStayAtTheEdge(t *testing.T) {
 	}
 }
 
+// TestGalleryUsesOnlyPublicPackages checks that users can copy a package of the gallery: apart from their tests, the
+// packages import only what the programs of users can import.
+func TestGalleryUsesOnlyPublicPackages(t *testing.T) {
+	g := load(t)
+	packages := g.own(gallery)
+	if len(packages) < 30 {
+		t.Fatalf("go list returned only %d packages of the gallery", len(packages))
+	}
+	for _, from := range packages {
+		for _, to := range g[from] {
+			if within(to, module) && (!anyWithin(to, []string{module + "/pkg", module + "/" + gallery}) || strings.Contains(to, "/internal/")) {
+				t.Errorf("%s must not import %s, because the programs of users cannot", from, to)
+			}
+		}
+	}
+}
+
 func TestWithinComparesWholePathElements(t *testing.T) {
 	rows := []struct {
 		path, parent string
@@ -172,7 +191,7 @@ func load(t *testing.T) graph {
 	const root = "../.."
 	// The go command repeats a passing test only if a file that it read has changed. So the test
 	// reads the folders that `go list` reads.
-	for _, name := range []string{"go.mod", "pkg", "internal"} {
+	for _, name := range []string{"go.mod", "pkg", "internal", gallery} {
 		err := filepath.WalkDir(filepath.Join(root, name), func(path string, entry fs.DirEntry, err error) error {
 			if err == nil && !entry.IsDir() {
 				_, err = os.Stat(path)
@@ -183,7 +202,7 @@ func load(t *testing.T) graph {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./pkg/...", "./internal/...")
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./pkg/...", "./internal/...", "./"+gallery+"/...")
 	cmd.Dir = root
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
