@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/admitkit/admitkit/examples/gallery/references"
 )
 
 // notListed returns a message about the first Secret of the Pod that the ServiceAccount does not list, or an empty
@@ -81,7 +83,7 @@ func notForMirrors(spec *corev1.PodSpec) string {
 	switch {
 	case spec.ServiceAccountName != "":
 		return "a mirror pod may not reference service accounts"
-	case hasSecret(spec):
+	case references.HasSecret(spec):
 		return "a mirror pod may not reference secrets"
 	}
 	for _, v := range spec.Volumes {
@@ -95,79 +97,4 @@ func notForMirrors(spec *corev1.PodSpec) string {
 		}
 	}
 	return ""
-}
-
-// hasSecret reports whether a Pod refers to a Secret by a name that is not empty.
-func hasSecret(spec *corev1.PodSpec) bool {
-	named := sets.New[string]()
-	for _, ref := range spec.ImagePullSecrets {
-		named.Insert(ref.Name)
-	}
-	for _, c := range spec.InitContainers {
-		named.Insert(inEnvironment(c)...)
-	}
-	for _, c := range spec.Containers {
-		named.Insert(inEnvironment(c)...)
-	}
-	for _, c := range spec.EphemeralContainers {
-		named.Insert(inEnvironment(corev1.Container(c.EphemeralContainerCommon))...)
-	}
-	for _, v := range spec.Volumes {
-		named.Insert(inVolume(v.VolumeSource)...)
-	}
-	return len(named.Delete("")) > 0
-}
-
-// inEnvironment returns the names of the Secrets in the environment of a container.
-func inEnvironment(c corev1.Container) (names []string) {
-	for _, from := range c.EnvFrom {
-		if from.SecretRef != nil {
-			names = append(names, from.SecretRef.Name)
-		}
-	}
-	for _, env := range c.Env {
-		if env.ValueFrom != nil && env.ValueFrom.SecretKeyRef != nil {
-			names = append(names, env.ValueFrom.SecretKeyRef.Name)
-		}
-	}
-	return names
-}
-
-// inVolume returns the names of the Secrets of a volume. If the volume has several types, which is not valid, only the
-// first of them is checked, as in the original.
-func inVolume(v corev1.VolumeSource) (names []string) {
-	var ref *corev1.LocalObjectReference
-	switch {
-	case v.AzureFile != nil:
-		return []string{v.AzureFile.SecretName}
-	case v.CephFS != nil:
-		ref = v.CephFS.SecretRef
-	case v.Cinder != nil:
-		ref = v.Cinder.SecretRef
-	case v.FlexVolume != nil:
-		ref = v.FlexVolume.SecretRef
-	case v.Projected != nil:
-		for _, source := range v.Projected.Sources {
-			if source.Secret != nil {
-				names = append(names, source.Secret.Name)
-			}
-		}
-		return names
-	case v.RBD != nil:
-		ref = v.RBD.SecretRef
-	case v.Secret != nil:
-		return []string{v.Secret.SecretName}
-	case v.ScaleIO != nil:
-		ref = v.ScaleIO.SecretRef
-	case v.ISCSI != nil:
-		ref = v.ISCSI.SecretRef
-	case v.StorageOS != nil:
-		ref = v.StorageOS.SecretRef
-	case v.CSI != nil:
-		ref = v.CSI.NodePublishSecretRef
-	}
-	if ref == nil {
-		return nil
-	}
-	return []string{ref.Name}
 }

@@ -283,15 +283,6 @@ func TestMirrorPods(t *testing.T) {
 		{mirror("", asContainer(inEnvFrom("a"))), secrets},
 		{mirror("", asEphemeral(inEnv("a"))), secrets},
 		{mirror("", asVolume(secretVolume("a"))), secrets},
-		{mirror("", asVolume(corev1.VolumeSource{AzureFile: &corev1.AzureFileVolumeSource{SecretName: "a"}})), secrets},
-		{mirror("", asVolume(corev1.VolumeSource{CephFS: &corev1.CephFSVolumeSource{SecretRef: ref}})), secrets},
-		{mirror("", asVolume(corev1.VolumeSource{Cinder: &corev1.CinderVolumeSource{SecretRef: ref}})), secrets},
-		{mirror("", asVolume(corev1.VolumeSource{FlexVolume: &corev1.FlexVolumeSource{SecretRef: ref}})), secrets},
-		{mirror("", asVolume(corev1.VolumeSource{RBD: &corev1.RBDVolumeSource{SecretRef: ref}})), secrets},
-		{mirror("", asVolume(corev1.VolumeSource{ScaleIO: &corev1.ScaleIOVolumeSource{SecretRef: ref}})), secrets},
-		{mirror("", asVolume(corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{SecretRef: ref}})), secrets},
-		{mirror("", asVolume(corev1.VolumeSource{StorageOS: &corev1.StorageOSVolumeSource{SecretRef: ref}})), secrets},
-		{mirror("", asVolume(corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{NodePublishSecretRef: ref}})), secrets},
 	}
 	for _, row := range rows {
 		for _, hook := range hooks(t) {
