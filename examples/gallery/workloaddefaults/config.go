@@ -12,21 +12,29 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
 // A Config contains the requests for containers that have none. The zero value adds none.
 type Config struct {
 	Requests corev1.ResourceList `json:"requests"`
+	// Workloads are custom kinds that the hook completes, besides the built-in ones.
+	Workloads []webhook.Workload `json:"workloads"`
 }
 
 // Load reads a configuration file:
 //
 //	requests: {cpu: 100m, memory: 128Mi}
+//	workloads:
+//	- kind: {group: shop.example.com, version: v1, kind: Rollout}
+//	  resource: rollouts
+//	  path: spec.template # of the Pod template
 //
-// If file is empty, Load returns these requests. The error names the file and the field.
+// If file is empty, Load returns these requests and no workloads. The error names the file and the field.
 func Load(file string) (Config, error) {
 	if file == "" {
-		return Config{corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")}}, nil
+		return Config{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")}}, nil
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -55,6 +63,11 @@ func (c Config) check() (errs field.ErrorList) {
 			errs = append(errs, field.NotSupported(at.Key(string(name)), name, supported))
 		} else if quantity := c.Requests[name]; quantity.Sign() <= 0 {
 			errs = append(errs, field.Invalid(at.Key(string(name)), quantity.String(), "must be greater than zero"))
+		}
+	}
+	for i, w := range c.Workloads {
+		if w.Kind.Version == "" || w.Kind.Kind == "" || w.Resource == "" || w.Path == "" {
+			errs = append(errs, field.Required(field.NewPath("workloads").Index(i), "set kind.version, kind.kind, resource and path"))
 		}
 	}
 	return errs

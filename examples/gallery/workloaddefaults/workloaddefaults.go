@@ -2,7 +2,7 @@
 
 // Package workloaddefaults provides a hook that completes the Pod template of every workload. Containers without
 // requests get default ones, and the template gets the owner label of its Namespace. So the scheduler knows what each
-// Pod needs, and its costs can be charged to an owner.
+// Pod needs, and its costs can be charged to an owner. The configuration can list custom workloads.
 //
 // The hook only adds what is missing. It adds no request for a resource that the container limits, because the request
 // could exceed the limit. Nor does it add one for a resource that the Pod as a whole requests or limits
@@ -34,13 +34,14 @@ const (
 	Annotation = "workloaddefaults.example.com/completed"
 )
 
-// Hook returns the hook that completes templates. [Load] returns the configuration.
+// Hook returns the hook that completes templates. [Load] returns the configuration. If that has a workload with a path
+// that is not valid, the program stops when it registers the hook.
 func Hook(namespaces *reads.Reader[*corev1.Namespace], config Config) *webhook.Hook {
 	p := &policy{namespaces, config}
 	return webhook.MutatingPodTemplates(admissionregistrationv1.MutatingWebhook{
 		Name:               "workloaddefaults.example.com",
 		ReinvocationPolicy: ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy),
-	}, p.complete)
+	}, p.complete, config.Workloads...)
 }
 
 type policy struct {

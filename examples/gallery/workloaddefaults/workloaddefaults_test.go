@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	"github.com/admitkit/admitkit/examples/gallery/internal/gallerytest"
@@ -113,6 +115,35 @@ func TestWorkloads(t *testing.T) {
 	check("CronJob", job.Spec.JobTemplate.Spec.Template)
 }
 
+func TestCustomWorkloads(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "rollouts.yaml")
+	content := "requests: {cpu: 100m}\nworkloads: [{kind: {group: shop.example.com, version: v1, kind: Rollout}, resource: rollouts, path: spec.template}]"
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config, err := Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rollout := func(spec map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "shop.example.com/v1", "kind": "Rollout", "metadata": map[string]any{"name": "shop", "namespace": "team-a"}, "spec": spec,
+		}}
+	}
+	h := Hook(gallerytest.NamespaceReader(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}), config)
+	kind := schema.GroupVersionKind{Group: "shop.example.com", Version: "v1", Kind: "Rollout"}
+	template := map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "app"}}}}
+	_, after := gallerytest.On(t, h, admissionv1.Create, kind, "rollouts", rollout(map[string]any{"template": template, "steps": int64(2)}), nil)
+	want := rollout(map[string]any{"steps": int64(2), "template": map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{Annotation: "true"}},
+		"spec":     map[string]any{"containers": []any{map[string]any{"name": "app", "resources": map[string]any{"requests": map[string]any{"cpu": "100m"}}}}},
+	}})
+	if !equality.Semantic.DeepEqual(after, want) {
+		t.Errorf("got %v, want %v", after, want)
+	}
+}
+
 func TestUnknownNamespaceFails(t *testing.T) {
 	t.Parallel()
 	elsewhere := gallerytest.Pod(func(p *corev1.Pod) { p.Namespace = "gone" })
@@ -141,6 +172,7 @@ func TestLoad(t *testing.T) {
 		{"misspelt", "request: {cpu: 1}", `FILE: error unmarshaling JSON: while decoding JSON: json: unknown field "request"`},
 		{"not a quantity", "requests: {cpu: many}", "FILE: error unmarshaling JSON"},
 		{"negative", "requests: {cpu: -1}", `FILE: requests[cpu]: Invalid value: "-1": must be greater than zero`},
+		{"a workload without a path", "requests: {cpu: 1}\nworkloads: [{kind: {version: v1, kind: Rollout}, resource: rollouts}]", "FILE: workloads[0]: Required value: set kind.version, kind.kind, resource and path"},
 		{"not supported", "requests: {example.com/gpu: 1}", `FILE: requests[example.com/gpu]: Unsupported value: "example.com/gpu": supported values: "cpu", "ephemeral-storage", "memory"`},
 	}
 	for _, row := range rows {
