@@ -76,6 +76,10 @@ func (c *Cluster) ServiceAccount(ctx context.Context, namespace, name string) (f
 	return file, clientcmd.WriteToFile(*config, file)
 }
 
+// StartControllers starts kube-controller-manager with only these controllers, such as deployment-controller. Stop ends
+// it. The binary must have been built with hack/apiserver/build.sh --also kube-controller-manager.
+func (c *Cluster) StartControllers(names ...string) error { return c.server.StartControllers(names...) }
+
 // Stop ends the API server and removes its files.
 func (c *Cluster) Stop() error {
 	return errors.Join(c.server.Stop(), os.RemoveAll(c.dir))

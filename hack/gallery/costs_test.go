@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -29,7 +30,7 @@ func TestCosts(t *testing.T) {
 	empty := webhook.ValidatingRaw(admissionregistrationv1.ValidatingWebhook{
 		Name: "empty.example.com", Rules: webhook.Rules(webhook.OnEverything()),
 	}, func(context.Context, *reviews.Request) (*reviews.Decision, error) { return reviews.Allow(), nil })
-	for _, c := range controllers() {
+	for _, c := range slices.Concat(controllers(), withoutOriginals()) {
 		t.Run(c.name, func(t *testing.T) {
 			g := &generator{Rand: rand.New(rand.NewPCG(*seed, 7)), namespaces: namespaces(*seed)}
 			variants := c.start(t, g.namespaces)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
 
@@ -24,7 +26,7 @@ import (
 
 // execController returns a controller for DenyEscalatingExec, without the original, which Kubernetes no longer has.
 func execController() *controller {
-	return &controller{name: "DenyEscalatingExec", hooks: func(t *testing.T, in cluster, _ string) []*webhook.Hook {
+	return &controller{name: "DenyEscalatingExec", generate: (*generator).execRequest, clusters: execPods(), hooks: func(t *testing.T, in cluster, _ string) []*webhook.Hook {
 		pods, err := reads.New(reads.Options[*corev1.Pod]{
 			Resource: "pods",
 			Cached: func(_, name string) (*corev1.Pod, error) {
@@ -39,6 +41,26 @@ func execController() *controller {
 		}
 		return []*webhook.Hook{denyescalatingexec.Hook(pods)}
 	}}
+}
+
+// execPods returns a cluster with a Pod for each escalation, and one without any. The names are numbers.
+func execPods() [][]runtime.Object {
+	var pods []runtime.Object
+	for i, e := range append(escalations(), escalation{give: func(*corev1.PodSpec) {}}) {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: strconv.Itoa(i), Namespace: "plain"}}
+		pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "a"}}
+		e.give(&pod.Spec)
+		pods = append(pods, pod)
+	}
+	return [][]runtime.Object{pods}
+}
+
+// execRequest returns a CONNECT for one of these Pods.
+func (g *generator) execRequest() *request {
+	pod := pick(g, execPods()[0]...).(*corev1.Pod)
+	r := g.other(pod, "pods", "exec", "PodExecOptions", &corev1.PodExecOptions{Command: []string{"sh"}, Container: "app", Stdout: true})
+	r.operation = admission.Connect
+	return r
 }
 
 // An escalation is a way in which a Pod can have power over its node.
@@ -97,18 +119,8 @@ func TestExecOnTheServer(t *testing.T) {
 	}
 	serve(t, c, s)
 	for set := range 1 << len(list) {
-		denial := ""
-		for i := len(list) - 1; i >= 0; i-- {
-			if set&(1<<i) != 0 {
-				denial = list[i].denial
-			}
-		}
-		name := fmt.Sprintf("shop-%d", set)
-		if denial != "" {
-			denial = fmt.Sprintf(`admission webhook "denyescalatingexec.example.com" denied the request: pods %q is forbidden: %s`, name, denial)
-		}
 		for _, namespace := range namespaces {
-			check(namespace, name, denial)
+			check(namespace, fmt.Sprintf("shop-%d", set), denialOf(list, set))
 		}
 	}
 	rowOf(c).onServers = fmt.Sprintf("%d/%d", equal, total)
@@ -118,6 +130,17 @@ func TestExecOnTheServer(t *testing.T) {
 	if want := `denied the request: pods "gone" is forbidden: pods "gone" not found`; got.Code != http.StatusForbidden || !strings.HasSuffix(got.Message, want) {
 		t.Errorf("got %d %s, want %s", got.Code, got.Message, want)
 	}
+}
+
+// denialOf returns the denial for a Pod with those escalations in the list whose bit is set in the argument set: that of
+// the first one, or an empty string.
+func denialOf(list []escalation, set int) string {
+	for i, e := range list {
+		if set&(1<<i) != 0 {
+			return fmt.Sprintf(`admission webhook "denyescalatingexec.example.com" denied the request: pods "shop-%d" is forbidden: %s`, set, e.denial)
+		}
+	}
+	return ""
 }
 
 // createPod creates a Pod with those escalations in the list whose bit is set in the argument set.

@@ -21,49 +21,71 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
+// injectors returns the controllers that add parts to Pods. Kubernetes has none of them, or no longer has it.
+func injectors() []*controller {
+	return []*controller{{
+		name: "SidecarInjection", generate: (*generator).podRequest, hooks: func(*testing.T, cluster, string) []*webhook.Hook {
+			return sidecarinjection.Hooks(sidecarinjection.Config{Image: "proxy:v1"})
+		},
+	}, {
+		name: "PodPreset", generate: (*generator).podRequest, hooks: func(*testing.T, cluster, string) []*webhook.Hook {
+			return []*webhook.Hook{podpreset.Hook(presets())}
+		},
+	}}
+}
+
+// presets returns a preset for each of some Namespaces.
+func presets() (list []podpreset.Preset) {
+	of := corev1.LocalObjectReference{Name: "database"}
+	for _, namespace := range []string{"plain", "empty", "ns-0", "ns-1", "ns-2", "ns-3", "ns-4", "ns-5"} {
+		list = append(list, podpreset.Preset{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "database"}, Spec: podpreset.Spec{
+			Env:          []corev1.EnvVar{{Name: "POD", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}},
+			EnvFrom:      []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: of}}},
+			Volumes:      []corev1.Volume{{Name: "settings", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: of}}}},
+			VolumeMounts: []corev1.VolumeMount{{Name: "settings", MountPath: "/settings"}},
+		}})
+	}
+	return list
+}
+
 // TestInjectors runs the hooks of SidecarInjection and PodPreset with an API server. Their originals are not part of
 // Kubernetes. A later webhook adds a container to every Pod, so the API server calls the hooks again.
 func TestInjectors(t *testing.T) {
 	need.APIServer(t)
 	s := startServer(t, controllers(), nil)
 	create(t, s, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "mesh", Labels: map[string]string{sidecarinjection.RevisionLabel: "default"}}})
-	preset := podpreset.Preset{ObjectMeta: metav1.ObjectMeta{Namespace: "plain", Name: "database"}, Spec: podpreset.Spec{
-		Env:          []corev1.EnvVar{{Name: "POD", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}},
-		EnvFrom:      []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "database"}}}},
-		Volumes:      []corev1.Volume{{Name: "settings", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "database"}}}}},
-		VolumeMounts: []corev1.VolumeMount{{Name: "settings", MountPath: "/settings"}},
-	}}
-	s.serveFor(t, "gallery", append(sidecarinjection.Hooks(sidecarinjection.Config{Image: "proxy:v1"}), podpreset.Hook([]podpreset.Preset{preset}))...)
+	var hooks []*webhook.Hook
+	for _, c := range injectors() {
+		hooks = append(hooks, c.hooksFor(t, cluster{}, "")...)
+	}
+	s.serveFor(t, "gallery", hooks...)
 	s.serveFor(t, "the-rival-is-later", rival())
 
 	t.Run("SidecarInjection", func(t *testing.T) {
+		count := &steps{}
+		defer func() { rowOf(injectors()[0]).onServers = count.String() }()
 		for annotation, want := range map[string]string{
 			"":                              "setup late app mesh-proxy",
 			sidecarinjection.HoldAnnotation: "setup late mesh-proxy app", sidecarinjection.NativeAnnotation: "mesh-proxy setup late app",
 			sidecarinjection.InjectLabel: "setup late app",
 		} {
 			pod := s.admit(t, "mesh", map[string]string{annotation: "true"}, map[string]string{sidecarinjection.InjectLabel: inject(annotation)})
-			if got := names(pod); got != want {
-				t.Errorf("%s: got %s, want %s", annotation, got, want)
-			}
-			if volumes := len(pod.Spec.Volumes); volumes > 1 || (volumes == 1) != strings.Contains(want, "mesh-proxy") {
-				t.Errorf("%s: there are %d volumes", annotation, volumes)
-			}
+			volumes := len(pod.Spec.Volumes)
+			count.that(t, annotation, names(pod) == want && volumes <= 1 && (volumes == 1) == strings.Contains(want, "mesh-proxy"),
+				"got %s and %d volumes, want %s", names(pod), volumes, want)
 		}
-		if got := names(s.admit(t, "plain", nil, map[string]string{sidecarinjection.RevisionLabel: "default"})); got != "setup late app mesh-proxy" {
-			t.Errorf("a Pod that selects the revision: got %s", got)
-		}
+		got := names(s.admit(t, "plain", nil, map[string]string{sidecarinjection.RevisionLabel: "default"}))
+		count.that(t, "a Pod that selects the revision", got == "setup late app mesh-proxy", "got %s", got)
 	})
 	t.Run("PodPreset", func(t *testing.T) {
+		count := &steps{}
+		defer func() { rowOf(injectors()[1]).onServers = count.String() }()
 		pod := s.admit(t, "plain", nil, nil)
 		for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
-			if len(c.Env) != 1 || len(c.EnvFrom) != 1 || len(c.VolumeMounts) != 1 {
-				t.Errorf("%s: got %+v", c.Name, c)
-			}
+			count.that(t, c.Name, len(c.Env) == 1 && len(c.EnvFrom) == 1 && len(c.VolumeMounts) == 1, "got %+v", c)
 		}
-		if len(pod.Spec.Volumes) != 1 || pod.Annotations[podpreset.AppliedPrefix+"database"] == "" {
-			t.Errorf("got the volumes %v and the annotations %v", pod.Spec.Volumes, pod.Annotations)
-		}
+		count.that(t, "the Pod", len(pod.Spec.Volumes) == 1 && pod.Annotations[podpreset.AppliedPrefix+"database"] != "",
+			"got the volumes %v and the annotations %v", pod.Spec.Volumes, pod.Annotations)
 	})
 }
 

@@ -46,7 +46,7 @@ type hookCall struct {
 func TestLoad(t *testing.T) {
 	g := &generator{Rand: rand.New(rand.NewPCG(*seed, 6)), namespaces: manyNamespaces()}
 	before := heap()
-	chain := together(t, g)
+	chain := together(t, g, slices.Concat(controllers(), withoutOriginals()))
 	t.Logf("the caches and hooks take %d MiB with %d Namespaces", (heap()-before)>>20, len(g.namespaces))
 	pods := expected(t, g, chain)
 	podTimes, callTimes, wrong := offer(t, pods)

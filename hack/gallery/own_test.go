@@ -13,6 +13,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
@@ -35,12 +36,12 @@ type ownPolicy struct {
 
 func ownPolicies() []*ownPolicy {
 	return []*ownPolicy{{
-		controller: &controller{name: "LoadBalancerServices", hooks: func(*testing.T, cluster, string) []*webhook.Hook {
+		controller: &controller{name: "LoadBalancerServices", generate: (*generator).serviceRequest, hooks: func(*testing.T, cluster, string) []*webhook.Hook {
 			return []*webhook.Hook{loadbalancerservices.Hook()}
 		}},
 		prepare: prepareLoadBalancers, run: runLoadBalancers,
 	}, {
-		controller: &controller{name: "UniqueIngressHosts", hooks: func(t *testing.T, in cluster, _ string) []*webhook.Hook {
+		controller: &controller{name: "UniqueIngressHosts", generate: (*generator).ingressRequest, clusters: ingressesWithHosts(), hooks: func(t *testing.T, in cluster, _ string) []*webhook.Hook {
 			if err := in.ingresses().AddIndexers(uniqueingresshosts.Indexers()); err != nil {
 				t.Fatal(err)
 			}
@@ -52,7 +53,7 @@ func ownPolicies() []*ownPolicy {
 		},
 		run: runHosts,
 	}, {
-		controller: &controller{name: "WorkloadDefaults", hooks: func(t *testing.T, in cluster, _ string) []*webhook.Hook {
+		controller: &controller{name: "WorkloadDefaults", generate: (*generator).templateRequest, hooks: func(t *testing.T, in cluster, _ string) []*webhook.Hook {
 			config, err := workloaddefaults.Load("")
 			if err != nil {
 				t.Fatal(err)
@@ -66,6 +67,34 @@ func ownPolicies() []*ownPolicy {
 	}}
 }
 
+// withoutOriginals returns the controllers that Kubernetes does not have, or no longer has.
+func withoutOriginals() []*controller {
+	list := append(injectors(), execController())
+	for _, p := range ownPolicies() {
+		list = append(list, p.controller)
+	}
+	return list
+}
+
+// ingressesWithHosts returns a cluster with two Ingresses, one of which has a host of the generated ones.
+func ingressesWithHosts() [][]runtime.Object {
+	var list []runtime.Object
+	for _, host := range []string{"shop.example.com", "other.example.com"} {
+		ingress := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Name: host, Namespace: "plain"}}
+		ingress.Spec.Rules = []networkingv1.IngressRule{{Host: host}}
+		list = append(list, ingress)
+	}
+	return [][]runtime.Object{list}
+}
+
+// templateRequest returns a request for a Pod, or for a workload with the Pod as its template.
+func (g *generator) templateRequest() *request {
+	if g.oneIn(2) {
+		return g.podRequest()
+	}
+	return g.workload(g.pod())
+}
+
 func (c cluster) ingresses() cache.SharedIndexInformer {
 	return c.factory.Networking().V1().Ingresses().Informer()
 }
@@ -77,13 +106,21 @@ type steps struct{ total, expected int }
 // empty.
 func (s *steps) check(t *testing.T, step string, err error, denial string) {
 	t.Helper()
+	s.that(t, step, err == nil && denial == "" || err != nil && denial != "" && strings.Contains(err.Error(), denial), "got %v, want a denial %q", err, denial)
+}
+
+// that checks a condition. If it is false, it reports the message.
+func (s *steps) that(t *testing.T, step string, condition bool, message string, args ...any) {
+	t.Helper()
 	s.total++
-	if err == nil && denial == "" || err != nil && denial != "" && strings.Contains(err.Error(), denial) {
+	if condition {
 		s.expected++
 		return
 	}
-	t.Errorf("%s: got %v, want a denial %q", step, err, denial)
+	t.Errorf(step+": "+message, args...)
 }
+
+func (s *steps) String() string { return fmt.Sprintf("%d/%d", s.expected, s.total) }
 
 func TestOwnPoliciesOnTheServer(t *testing.T) {
 	need.APIServer(t)
@@ -93,8 +130,8 @@ func TestOwnPoliciesOnTheServer(t *testing.T) {
 			p.prepare(t, s)
 			count := &steps{}
 			p.run(t, s, serve(t, p.controller, s), count)
-			rowOf(p.controller).onServers = fmt.Sprintf("%d/%d", count.expected, count.total)
-			t.Logf("%s: %d/%d answers of an API server as expected", p.name, count.expected, count.total)
+			rowOf(p.controller).onServers = count.String()
+			t.Logf("%s: %s answers of an API server as expected", p.name, count)
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -41,11 +42,7 @@ func rowOf(c *controller) *row {
 func printTable(to io.Writer) {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "controller\trequests in process\ton API servers\tharness\tcall\tµs\tallocations\tlines\tlines of the original\tdeclared differences")
-	all := append(controllers(), execController())
-	for _, p := range ownPolicies() {
-		all = append(all, p.controller)
-	}
-	for _, c := range all {
+	for _, c := range slices.Concat(controllers(), withoutOriginals()) {
 		if r := rows[c.name]; r != nil {
 			ours := lines(filepath.Join("..", "..", "examples", "gallery", strings.ToLower(c.name)))
 			original := "none"

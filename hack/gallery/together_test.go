@@ -4,6 +4,7 @@ package gallery
 
 import (
 	"cmp"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"reflect"
@@ -13,10 +14,12 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/admitkit/admitkit/examples/gallery/sidecarinjection"
 	"github.com/admitkit/admitkit/pkg/idempotence"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
@@ -30,13 +33,13 @@ type member struct {
 	*variant
 }
 
-// together starts all controllers in one cluster, each with its second configuration if it has one. The third one of
+// together starts the controllers in one cluster, each with its second configuration if it has one. The third one of
 // PodTolerationRestriction would deny the tolerations that DefaultTolerationSeconds adds. Every Namespace has its
 // default ServiceAccount. A controller is left out if its hook does only a part of the original, because the original
 // also denies requests that the others should get.
-func together(t *testing.T, g *generator) (all []member) {
+func together(t *testing.T, g *generator, list []*controller) (all []member) {
 	t.Helper()
-	list := slices.DeleteFunc(controllers(), func(c *controller) bool { return c.partly })
+	list = slices.DeleteFunc(list, func(c *controller) bool { return c.partly })
 	objects := defaultAccounts(g.namespaces)
 	for _, c := range list {
 		for _, object := range c.classes() {
@@ -85,7 +88,7 @@ func admit(t *testing.T, chain []member, r *request, by step) (result, string) {
 // TestTogether sends requests through all originals and through all hooks, in several orders.
 func TestTogether(t *testing.T) {
 	g := &generator{Rand: rand.New(rand.NewPCG(*seed, 4)), namespaces: namespaces(*seed)}
-	chain := together(t, g)
+	chain := together(t, g, controllers())
 	original := func(m member, r *request, mutating bool) result {
 		if got, ok := m.original(t, r, mutating); ok {
 			return got
@@ -128,49 +131,70 @@ func namesOf(chain []member) (names []string) {
 	return names
 }
 
-// TestTogetherKeepsTheLaws runs the harness on each mutating hook for Pods, with the other ones as rivals. The samples
-// are Pods that the hook changes.
+// TestTogetherKeepsTheLaws runs the harness on each mutating hook, with the other hooks for the same kind as rivals. The
+// samples are objects that the hook changes: Pods, or objects of another kind if it changes no Pods.
 func TestTogetherKeepsTheLaws(t *testing.T) {
 	g := &generator{Rand: rand.New(rand.NewPCG(*seed, 5)), namespaces: namespaces(*seed)}
-	chain := together(t, g)
-	subjects := map[string]idempotence.Subject{}
-	samples := map[string][]runtime.Object{}
-	for _, m := range chain {
+	var all []subject
+	for _, m := range together(t, g, slices.Concat(controllers(), withoutOriginals())) {
 		for _, hook := range m.variant.hooks {
 			if !hook.Mutating() {
 				continue
 			}
-			subjects[m.name] = idempotence.Handler(registered(t, hook), func() http.Handler { return hook })
-			samples[m.name] = m.changedPods(t, g, hook)
+			if samples := m.changedObjects(t, g, hook); len(samples) > 0 {
+				all = append(all, subject{m.controller, idempotence.Handler(registered(t, hook), func() http.Handler { return hook }), samples})
+				break // the other mutating hooks of a controller have the same handler
+			}
 		}
 	}
-	for _, m := range chain {
-		if len(samples[m.name]) == 0 {
-			continue
-		}
-		t.Run(m.name, func(t *testing.T) {
-			options := idempotence.Options{Objects: 10, Budget: 10 * time.Minute, Namespaces: g.namespaces, Samples: samples[m.name], Store: idempotence.NoStore}
-			verdict := "passes"
-			for _, b := range m.broken {
-				if b.path == "" {
-					t.Logf("%s is not checked: %s", b.law, b.reason)
-					options.Without = append(options.Without, b.law)
-				} else {
-					options.Exceptions = append(options.Exceptions, idempotence.Exception{Path: b.path, Law: b.law, Reason: b.reason})
-				}
-				verdict = "passes but " + cmp.Or(b.path, string(b.law))
-			}
-			for name, subject := range subjects {
-				if name != m.name && len(samples[name]) > 0 {
-					options.Rivals = append(options.Rivals, subject)
-				}
-			}
-			if idempotence.Check(t, subjects[m.name], options); t.Failed() {
-				verdict = "fails"
-			}
-			rowOf(m.controller).harness = verdict
-		})
+	for _, s := range all {
+		t.Run(s.name, func(t *testing.T) { s.check(t, all, meshed(g.namespaces)) })
 	}
+}
+
+// A subject is a mutating hook with objects that it changes. All of them have the same kind.
+type subject struct {
+	*controller
+	webhook idempotence.Subject
+	samples []runtime.Object
+}
+
+func (s subject) kind() schema.GroupVersionKind {
+	return s.samples[0].GetObjectKind().GroupVersionKind()
+}
+
+// check runs the harness on the hook, and sets the verdict in the table.
+func (s subject) check(t *testing.T, all []subject, namespaces []*corev1.Namespace) {
+	options := idempotence.Options{Objects: 10, Budget: 10 * time.Minute, Namespaces: namespaces, Samples: s.samples, Store: idempotence.NoStore}
+	verdict := "passes"
+	for _, b := range s.broken {
+		if b.path == "" {
+			t.Logf("%s is not checked: %s", b.law, b.reason)
+			options.Without = append(options.Without, b.law)
+		} else {
+			options.Exceptions = append(options.Exceptions, idempotence.Exception{Path: b.path, Law: b.law, Reason: b.reason})
+		}
+		verdict = "passes but " + cmp.Or(b.path, string(b.law))
+	}
+	for _, other := range all {
+		if other.name != s.name && other.kind() == s.kind() {
+			options.Rivals = append(options.Rivals, other.webhook)
+		}
+	}
+	if idempotence.Check(t, s.webhook, options); t.Failed() {
+		verdict = "fails"
+	}
+	rowOf(s.controller).harness = verdict
+}
+
+// meshed returns copies of the Namespaces with the label that the first hook of SidecarInjection selects.
+func meshed(namespaces []*corev1.Namespace) (list []*corev1.Namespace) {
+	for _, ns := range namespaces {
+		ns = ns.DeepCopy()
+		ns.Labels = map[string]string{sidecarinjection.RevisionLabel: "default"}
+		list = append(list, ns)
+	}
+	return list
 }
 
 // registered returns the webhook with which the hook is registered.
@@ -183,21 +207,30 @@ func registered(t *testing.T, hook *webhook.Hook) admissionregistrationv1.Mutati
 	return mutating.Webhooks[0]
 }
 
-// changedPods returns Pods that the API server accepts and the hook changes, at most three.
-func (m member) changedPods(t *testing.T, g *generator, hook *webhook.Hook) (pods []runtime.Object) {
+// changedObjects returns objects that the API server accepts and the hook changes, at most three. They are Pods, or if
+// the hook changes no Pods, objects of another kind.
+func (m member) changedObjects(t *testing.T, g *generator, hook *webhook.Hook) []runtime.Object {
 	t.Helper()
-	for i := 0; i < 500 && len(pods) < 3; i++ {
+	byKind := map[string][]runtime.Object{}
+	for i := 0; i < 500 && len(byKind["Pod"]) < 3; i++ {
 		r := m.generate(g)
-		if r.resource.Resource != "pods" || r.subresource != "" || r.operation != "CREATE" {
+		kind := r.kind.Kind
+		if r.subresource != "" || r.operation != "CREATE" || len(byKind[kind]) == 3 || !matches(t, hook, r) {
 			continue
 		}
 		r.makeValid()
 		r = r.encoded(t)
 		if got := call(t, hook, r); got.verdict == allowed && text(got.object) != text(r.object) {
-			pods = append(pods, withKind(r.object, r.kind))
+			byKind[kind] = append(byKind[kind], withKind(r.object, r.kind))
 		}
 	}
-	return pods
+	if pods := byKind["Pod"]; len(pods) > 0 {
+		return pods
+	}
+	if kinds := slices.Sorted(maps.Keys(byKind)); len(kinds) > 0 {
+		return byKind[kinds[0]]
+	}
+	return nil
 }
 
 func withKind(object runtime.Object, kind schema.GroupVersionKind) runtime.Object {
