@@ -214,7 +214,7 @@ func runHosts(t *testing.T, s *server, in cluster, steps *steps) {
 
 func waitFor(t *testing.T, condition func() bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return condition(), nil })
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 5*time.Minute, true, func(context.Context) (bool, error) { return condition(), nil })
 	if err != nil {
 		t.Fatal(err)
 	}
