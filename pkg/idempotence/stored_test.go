@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -22,12 +23,15 @@ import (
 
 const everything = admissionregistrationv1.OperationAll
 
-// seen returns a webhook that annotates objects. It passes each request to look, and fails the test with each new
-// message that look returns.
+// seen returns a webhook that annotates objects. It passes one request at a time to look, and fails the test with each
+// new message that look returns.
 func seen(t *testing.T, group, resource string, look func(r *admissionv1.AdmissionRequest, object, old document) string) Subject {
 	t.Helper()
+	var one sync.Mutex // the harness also makes calls in parallel
 	var complaints []string
 	return editing(group, "v1", resource, []admissionregistrationv1.OperationType{everything}, func(r *admissionv1.AdmissionRequest, doc document) {
+		one.Lock()
+		defer one.Unlock()
 		complaint := look(r, decoded(r.Object.Raw), decoded(r.OldObject.Raw))
 		if complaint != "" && !slices.Contains(complaints, complaint) {
 			complaints = append(complaints, complaint)
