@@ -74,7 +74,7 @@ nightly: check lint api-check narrow ## Run all of test in full: race detector, 
 	@hack/apiserver/build.sh >/dev/null
 	@mkdir -p .cache && hack/beside.sh .cache/corpus.log corpus cli e2e
 	@$(MAKE) --no-print-directory unit RACE=all
-	@$(MAKE) --no-print-directory next projects soak certmanager gallery monitoring browser bench-test verifytest release-test oracle fuzz
+	@$(MAKE) --no-print-directory next projects soak certmanager gallery realworld monitoring browser bench-test verifytest release-test oracle fuzz
 
 .PHONY: narrow
 narrow: ## Build the packages that a webhook links for a 32-bit platform
@@ -171,6 +171,10 @@ certmanager: ## Renew, replace and move certificates with cert-manager itself, u
 gallery: ## Compare the gallery with Kubernetes' own admission controllers, in process and on real API servers
 	@$(with_apiserver) $(GO) test -count=1 -timeout 20m -v -run Faults $(GOTESTFLAGS) ./examples/gallery -cut=60s
 	@assets=$$(hack/apiserver/build.sh --also kube-controller-manager) && export KUBEBUILDER_ASSETS=$$assets && cd hack/gallery && $(GO) vet ./... && $(GO) test -count=1 -timeout 60m -v $(GOTESTFLAGS) . -load=60s
+
+.PHONY: realworld
+realworld: ## Run the harness on published webhooks and print its findings with our judgement of each
+	@mkdir -p .cache/realworld && $(GO) run ./hack/realworld
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (30s)
