@@ -21,6 +21,9 @@ import (
 // inModule begins the name of a file that the project's own module has.
 const inModule = "module:"
 
+// budget is long enough for each webhook on a busy machine: the findings must not depend on the machine.
+const budget = "1h"
+
 // A project is one version of a published project, described by a file project.yaml.
 type project struct {
 	// Module is the path of the project's module. Its version is in the go.mod of the folder.
@@ -110,7 +113,7 @@ func (p *project) test(ctx context.Context, admitkit, cache string) ([]*row, err
 
 // verify runs the command line tool on a webhook. It writes the reports for people and for this program.
 func (p *project) verify(ctx context.Context, admitkit, url string, w webhook, report string) (*idempotence.Report, error) {
-	arguments := []string{"verify", "--in-process", "--url", url + w.Path, "--webhook", w.Name,
+	arguments := []string{"verify", "--in-process", "--budget", budget, "--url", url + w.Path, "--webhook", w.Name,
 		"--webhook-configuration", p.file(w.Configuration), "-o", "text=" + report + ".txt", "-o", "json=" + report + ".json"}
 	for _, file := range w.Files {
 		arguments = append(arguments, "-f", p.file(file))
