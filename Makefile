@@ -74,7 +74,7 @@ nightly: check lint api-check narrow ## Run all of test in full: race detector, 
 	@hack/apiserver/build.sh >/dev/null
 	@mkdir -p .cache && hack/beside.sh .cache/corpus.log corpus cli e2e
 	@$(MAKE) --no-print-directory unit RACE=all
-	@$(MAKE) --no-print-directory next projects soak certmanager gallery realworld monitoring browser bench-test verifytest release-test oracle fuzz
+	@$(MAKE) --no-print-directory next projects soak certmanager gallery monitoring browser bench-test verifytest release-test oracle fuzz
 
 .PHONY: narrow
 narrow: ## Build the packages that a webhook links for a 32-bit platform
