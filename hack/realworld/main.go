@@ -18,8 +18,9 @@ func main() {
 	cache := flag.String("cache", ".cache/realworld", "folder for the built programs and the reports")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, "hack/realworld", *cache, flag.Args()); err != nil {
+	err := run(ctx, "hack/realworld", *cache, flag.Args())
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "realworld:", err)
 		os.Exit(1)
 	}
