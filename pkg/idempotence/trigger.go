@@ -118,5 +118,5 @@ func (r *run) searched() *Reason {
 	return &Reason{Code: ReasonTriggerSearched, Of: s.Objects, Count: len(s.Keys), Names: s.Keys[:min(len(s.Keys), mostKeysNamed)]}
 }
 
-// mostKeysNamed is the maximum number of keys that a report names as tried in vain.
+// mostKeysNamed is the maximum number of keys that a report names among those without effect.
 const mostKeysNamed = 4

@@ -5,6 +5,7 @@ package idempotence
 import (
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,11 +31,26 @@ var misjudged = map[string]string{
 // of them.
 var shareOfUnseen = 1 + 2*(shareOfHeldOut-1)
 
+// guards are the numbers of webhooks that each show one rule of the harness which no other test covers. They always run.
+var guards = []string{"U03c2", "U04b4", "U05c2", "U06c5", "U08b1", "U09b5"}
+
+// unseenCases returns the share of the corpus that a test uses, and the guards.
+func unseenCases() []unseen.Case {
+	cases := shareOf(unseen.Cases(), shareOfUnseen)
+	for _, c := range unseen.Cases() {
+		number, _, _ := strings.Cut(c.Name, "-")
+		if slices.Contains(guards, number) && !slices.ContainsFunc(cases, func(other unseen.Case) bool { return other.Name == c.Name }) {
+			cases = append(cases, c)
+		}
+	}
+	return cases
+}
+
 // TestUnseen runs the harness on webhooks that were written without knowledge of it. It must misjudge only those in the
 // list.
 func TestUnseen(t *testing.T) {
 	python := unseen.StartPython(t, "../../test/corpus/unseen/"+unseen.PythonProgram)
-	for _, c := range shareOf(unseen.Cases(), shareOfUnseen) {
+	for _, c := range unseenCases() {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
 			report, err := Run(t.Context(), subjectOf(c, python), optionsOf(t, c))

@@ -160,7 +160,7 @@ func OfIdentity(list []Edit) bool {
 
 // Copies returns edits that give an object another identity, as a copied manifest or a restored backup has: a new name,
 // the name that the API server generates, or another namespace. With a name, the object also loses its generateName and
-// its owners. Everything else stays. namespace is the other namespace, or "" if there is none.
+// its owners. Everything else stays. namespace is the other namespace, or "" without one.
 func Copies(doc any, namespace string) (list [][]Edit) {
 	name := func(text string) []Edit {
 		edits := []Edit{{What: Put, Path: Metadata.Member("name"), Value: text}}

@@ -34,7 +34,7 @@ func (p *patience) of(w *Webhook) time.Duration {
 }
 
 // known returns the answer to an equal earlier request that got no response in time, so that the request need not be
-// sent again. It returns nil if there is none.
+// sent again. Without such an answer it returns nil.
 func (p *patience) known(w *Webhook, q *Query) *Answer {
 	if p == nil || len(p.late) == 0 {
 		return nil
