@@ -32,7 +32,7 @@ func (f Format) Equal(text string) (out []string) {
 	case Image:
 		return otherImages(text)
 	}
-	items, s := f.Items(text), f.separator()
+	items, s := f.Items(text), string(f.kind())
 	if len(items) > 1 {
 		switch s {
 		case ",", ";", "|":

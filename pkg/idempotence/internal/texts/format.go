@@ -14,7 +14,7 @@ import (
 )
 
 // A Format is the format of a text: one of the constants, or the separator of a list of items, such as ",". For an
-// argument with a list, the Format is the flag, an equals sign and the separator, such as "--features=,".
+// argument, the Format is the flag, an equals sign and the format of its value, such as "--features=,".
 type Format string
 
 // The formats that are not separators.
@@ -24,16 +24,21 @@ const (
 	Quantity Format = "quantity"
 	Duration Format = "duration"
 	Image    Format = "image"
+	// Query is the format of a URL. Its items are the parameters of the query.
+	Query Format = "query"
 )
 
 // separators are the known separators of items. A text with several of them is divided at the first one in this order.
 var separators = []string{"\n", ";", ",", "|", " ", ":"}
 
 // IsList reports whether the format has items: it is a list or a document.
-func (f Format) IsList() bool { return f != "" && f != Quantity && f != Duration && f != Image }
+func (f Format) IsList() bool {
+	kind := f.kind()
+	return kind != "" && kind != Quantity && kind != Duration && kind != Image
+}
 
 // IsDocument reports whether the format is JSON or YAML.
-func (f Format) IsDocument() bool { return f == JSON || f == YAML }
+func (f Format) IsDocument() bool { return f.kind() == JSON || f.kind() == YAML }
 
 // Flag returns the flag with its equals sign, such as "--features=", or "" if the format is not for an argument.
 func (f Format) Flag() string {
@@ -43,7 +48,8 @@ func (f Format) Flag() string {
 	return string(f[:strings.LastIndex(string(f), "=")+1])
 }
 
-func (f Format) separator() string { return strings.TrimPrefix(string(f), f.Flag()) }
+// kind returns the format without the flag.
+func (f Format) kind() Format { return Format(strings.TrimPrefix(string(f), f.Flag())) }
 
 // Items returns the items of a text, without the blanks around them. The items of a document are the paths of its
 // members and list elements.
@@ -55,7 +61,12 @@ func (f Format) Items(text string) (items []string) {
 		}
 		return documentItems(nil, doc)
 	}
-	for item := range strings.SplitSeq(text, f.separator()) {
+	if f.kind() == Query {
+		_, query, _ := strings.Cut(text, "?")
+		// A second question mark is a mistake of the webhook that added a parameter.
+		return strings.FieldsFunc(query, func(c rune) bool { return c == '?' || c == '&' })
+	}
+	for item := range strings.SplitSeq(text, string(f.kind())) {
 		if item = strings.TrimSpace(item); item != "" {
 			items = append(items, item)
 		}
@@ -82,7 +93,7 @@ func documentItems(p tree.Path, doc any) (items []string) {
 
 func (f Format) parse(text string) (any, bool) {
 	raw := []byte(text)
-	if f == YAML {
+	if f.kind() == YAML {
 		var err error
 		if raw, err = yaml.YAMLToJSON(raw); err != nil {
 			return nil, false
@@ -103,19 +114,34 @@ func (f Format) With(text, item string, front bool) string {
 		}
 		return f.write(merged(doc, fragment, front))
 	}
+	if f.kind() == Query {
+		return withParameter(text, item, front)
+	}
 	body := strings.TrimRight(text, "\n")
 	end := text[len(body):]
 	switch {
 	case strings.TrimSpace(body) == "":
 		return item + end
 	case front:
-		return item + f.separator() + text
+		return item + string(f.kind()) + text
 	}
-	return body + f.separator() + item + end
+	return body + string(f.kind()) + item + end
+}
+
+// withParameter returns a URL with a parameter added to its query.
+func withParameter(url, parameter string, front bool) string {
+	base, query, found := strings.Cut(url, "?")
+	switch {
+	case !found || query == "":
+		return base + "?" + parameter
+	case front:
+		return base + "?" + parameter + "&" + query
+	}
+	return url + "&" + parameter
 }
 
 func (f Format) write(doc any) string {
-	if f == YAML {
+	if f.kind() == YAML {
 		if text, err := yaml.JSONToYAML(tree.Encode(doc)); err == nil {
 			return string(text)
 		}

@@ -39,8 +39,11 @@ func Grown(before, after string) (Format, bool) {
 	if strings.TrimSpace(before) == "" {
 		return "", false
 	}
-	for _, s := range separators {
+	for _, s := range slices.Concat(separators, []string{string(Query)}) {
 		f := Format(s)
+		if f == Query && !strings.Contains(before, "://") {
+			continue
+		}
 		if items := f.Items(after); f.Lost(f.Items(before), after) == "" && len(items) > len(f.Items(before)) {
 			return f, true
 		}

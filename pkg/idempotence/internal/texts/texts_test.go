@@ -76,6 +76,8 @@ func TestWith(t *testing.T) {
 		{JSON, `["a"]`, `["rival"]`, `["a","rival"]`},
 		{JSON, `{"list":[{"name":"a"}],"mode":"x"}`, `{"list":[{"name":"rival"}],"mode":"y","more":1}`, `{"list":[{"name":"a"},{"name":"rival"}],"mode":"x","more":1}`},
 		{YAML, "a: 1\n", `{"rival":2}`, "a: 1\nrival: 2\n"},
+		{Query, "https://example.com/a", "x=1", "https://example.com/a?x=1"},
+		{Query, "https://example.com/a?x=1", "y=2", "https://example.com/a?x=1&y=2"},
 	} {
 		if got := c.format.With(c.text, c.item, false); got != c.want {
 			t.Errorf("With(%q, %q) = %q, want %q", c.text, c.item, got, c.want)
@@ -83,5 +85,28 @@ func TestWith(t *testing.T) {
 	}
 	if got := Format(",").With("a", "rival", true); got != "rival,a" {
 		t.Errorf("at the front: %q", got)
+	}
+}
+
+// TestGrownQuery requires that Grown recognises a URL whose query has got a parameter.
+func TestGrownQuery(t *testing.T) {
+	const url = "https://logs.example.com/in"
+	for after, want := range map[string]Format{
+		url + "?team=pay": Query, url + "?a=1&team=pay": Query, url: "", "https://logs.example.com/out": "", url + "/v2": "",
+	} {
+		if f, ok := Grown(url, after); ok != (want != "") || ok && f != want {
+			t.Errorf("Grown(%q, %q) = %q, %v, want %q", url, after, f, ok, want)
+		}
+	}
+	if item := Query.Repeated(url+"?team=pay&region=eu", url+"?team=pay&region=eu?team=pay"); item != "team=pay" {
+		t.Errorf("Repeated returns %q", item)
+	}
+}
+
+// TestFlag requires that the format of an argument works like that of its value.
+func TestFlag(t *testing.T) {
+	f := Format("--config=") + JSON
+	if got := f.With(`["a"]`, `["b"]`, false); got != `["a","b"]` || !f.IsDocument() || f.Flag() != "--config=" {
+		t.Errorf("%q, %v, %q", got, f.IsDocument(), f.Flag())
 	}
 }
