@@ -44,7 +44,7 @@ type ConditionNeed string
 const (
 	// NeedsPart means that the part must be set, to this value or another.
 	NeedsPart ConditionNeed = "set"
-	// NeedsValue means that the part must have this value.
+	// NeedsValue means that the part must have this value or one of the others.
 	NeedsValue ConditionNeed = "value"
 	// NeedsNone means that the part must not be set.
 	NeedsNone ConditionNeed = "absent"

@@ -21,10 +21,7 @@ import (
 // misjudged lists the webhooks of the unseen corpus that the harness misjudges, with the reasons. "Flagged" means that
 // a correct webhook has a violation, and "missed" that a broken one has none.
 var misjudged = map[string]string{
-	"U02b5-log-endpoint-team":  "missed: no edit changes the query of a URL",
-	"U05b3-vault-env-wrapper":  "reported as advice (L12)",
-	"U08b4-profile-with-false": "missed: zero booleans count only beside other empty values",
-	"U08b5-empty-issuer":       "missed: a single empty text in an annotation",
+	"U05b3-vault-env-wrapper": "reported as advice (L12)",
 }
 
 // shareOfUnseen is n if the test uses every n-th webhook. With ADMITKIT_CASES=all, shareOfHeldOut is 1, so it uses all

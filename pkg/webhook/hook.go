@@ -29,6 +29,7 @@ type Hook struct {
 	reg      *registration.Registration
 	kinds    []metav1.GroupVersionKind // that the hook accepts; any kind if empty
 	newCall  func() call
+	handlers []any // the user's functions; the idempotence harness finds their source code through them
 	raw      bool  // the handler takes bytes
 	perKind  bool  // each kind has a handler of its own
 	maxBytes int64 // see WithMaxBodyBytes
@@ -83,38 +84,39 @@ func Validating[T any](reg admissionregistrationv1.ValidatingWebhook, validate f
 
 func typedHook[T any](reg *registration.Registration, handler func(context.Context, *Request[T]) error) *Hook {
 	typed := typedHandler[T]{handle: handler, sideEffects: reg.DeclaresSideEffects(), mutating: reg.Mutating}
-	return newHook[T](reg, handler != nil, func() call { return &typedCall[T]{typed: typedObject[T]{typedHandler: typed}} })
+	return newHook[T](reg, handler, handler != nil, func() call { return &typedCall[T]{typed: typedObject[T]{typedHandler: typed}} })
 }
 
 // MutatingRaw returns a hook whose handler gets the documents as bytes and returns its own patch for
 // req.Object. Errors are handled as in [Mutating]. If [patch.Patch.Check] rejects the patch,
 // that is a failure to decide, not a denial.
 func MutatingRaw(reg admissionregistrationv1.MutatingWebhook, admit func(context.Context, *review.Request) (*review.Decision, patch.Patch, error)) *Hook {
-	return rawHook(registration.FromMutating(reg), admit != nil, admit)
+	return rawHook(registration.FromMutating(reg), admit, admit != nil, admit)
 }
 
 // ValidatingRaw is [MutatingRaw] for a validating hook.
 func ValidatingRaw(reg admissionregistrationv1.ValidatingWebhook, admit func(context.Context, *review.Request) (*review.Decision, error)) *Hook {
-	return rawHook(registration.FromValidating(reg), admit != nil, func(ctx context.Context, req *review.Request) (*review.Decision, patch.Patch, error) {
+	return rawHook(registration.FromValidating(reg), admit, admit != nil, func(ctx context.Context, req *review.Request) (*review.Decision, patch.Patch, error) {
 		d, err := admit(ctx, req)
 		return d, nil, err
 	})
 }
 
-func rawHook(reg *registration.Registration, hasHandler bool, admit admitFunc) *Hook {
+func rawHook(reg *registration.Registration, handler any, hasHandler bool, admit admitFunc) *Hook {
 	admit = denying(admit)
-	h := newHook[review.Request](reg, hasHandler, func() call { return &rawCall{admit: admit} })
+	h := newHook[review.Request](reg, handler, hasHandler, func() call { return &rawCall{admit: admit} })
 	h.raw = true
 	return h
 }
 
-func newHook[T any](reg *registration.Registration, hasHandler bool, newCall func() call) *Hook {
+// newHook returns a hook with one handler, the user's function.
+func newHook[T any](reg *registration.Registration, handler any, hasHandler bool, newCall func() call) *Hook {
 	var noHandler error
 	if !hasHandler {
 		noHandler = fmt.Errorf("webhook %s has no handler", reg.Name)
 	}
 	h := &Hook{
-		reg: reg, kinds: registration.KindsOf[T](), newCall: newCall, unknownCalls: newCounter(), log: callcontext.HookLog{Name: reg.Name},
+		reg: reg, kinds: registration.KindsOf[T](), newCall: newCall, handlers: []any{handler}, unknownCalls: newCounter(), log: callcontext.HookLog{Name: reg.Name},
 		errs: hookErrors{
 			handler:      errors.Join(registration.CheckType[T](reg.Name), noHandler),
 			unknownKind:  registration.CheckKindKnown[T](reg.Name),

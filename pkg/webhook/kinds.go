@@ -21,6 +21,7 @@ import (
 // A KindHandler is the handler of a hook for the objects of one type. Create one with [On].
 type KindHandler struct {
 	handled   registration.Handled
+	handle    any // the user's function
 	errs      func(webhook string) (handler, unknownKind error)
 	newObject func(sideEffects, mutating bool) objectCall
 }
@@ -43,6 +44,7 @@ func On[T any](handle func(context.Context, *Request[T]) error) KindHandler {
 func onPart[T any](handle func(context.Context, *Request[T]) error, v *view) KindHandler {
 	return KindHandler{
 		handled: registration.HandledBy[T](),
+		handle:  handle,
 		errs: func(webhook string) (handler, unknownKind error) {
 			if handle == nil {
 				handler = fmt.Errorf("webhook %s has no handler for %T", webhook, *new(T))
@@ -103,7 +105,7 @@ func handlersHook(reg *registration.Registration, handlers []KindHandler) *Hook 
 		h.errs.handler = fmt.Errorf("webhook %s has no handler", reg.Name)
 	}
 	for i, k := range handlers {
-		h.kinds = append(h.kinds, k.handled.Kinds...)
+		h.kinds, h.handlers = append(h.kinds, k.handled.Kinds...), append(h.handlers, k.handle)
 		h.errs.handler = errors.Join(h.errs.handler, checkKindHandler(reg.Name, k, handlers[:i]))
 	}
 	h.checkFields()

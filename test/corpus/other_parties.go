@@ -17,7 +17,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// M45 to M54: webhooks that fail because of other parties: other webhooks, other users, and other objects of one name.
+// M45 to M55: webhooks that fail because of other parties: other webhooks, other users, and other objects of one name.
 
 func otherPartyPatterns() []Case {
 	return []Case{
@@ -31,6 +31,7 @@ func otherPartyPatterns() []Case {
 		onPods("M52 puts the registry of the first call into a variable", registryVariable(false)).breaks("L11"),
 		onPods("M53 looks for its wrapper in the first place only", prefixesCommand(false)).breaks("L12").advice(),
 		widgetCase("M54 writes all fields of its type", zeroFields(false)).breaks("L11"),
+		triggered("M55 writes an empty value for one of its profiles", profiled(), notesClass(true)).breaks("L11"),
 	}
 }
 
@@ -46,6 +47,7 @@ func otherPartyLookalikes() []Case {
 		onPods("M53 looks for its wrapper everywhere", prefixesCommand(true)),
 		onPods("M53 takes images from its own mirror", fromOwnMirror),
 		widgetCase("M54 sets a number to 0 if it is absent", zeroFields(true)),
+		triggered("M55 writes only the values that its profiles have", profiled(), notesClass(false)),
 	}
 }
 
@@ -228,4 +230,29 @@ func zeroFields(single bool) handler {
 		}
 		return nil
 	})
+}
+
+// classes are the classes of Pods by their profile. The profile batch has none.
+var classes = map[string]string{"online": "gold", "batch": ""}
+
+func profiled() *corev1.Pod {
+	return podWith(map[string]string{"profile.example.com/name": "batch"}, nil)
+}
+
+// notesClass notes the class of a Pod's profile in an annotation. If empty is set, it also notes an empty class, so
+// that another webhook cannot fill the annotation where it is absent.
+func notesClass(empty bool) func() http.Handler {
+	return func() http.Handler {
+		return typed(func(_ *review.Request, p *corev1.Pod) error {
+			class, known := classes[p.Annotations["profile.example.com/name"]]
+			if !known {
+				return nil
+			}
+			if _, noted := p.Annotations["profile.example.com/class"]; !noted && (empty || class != "") {
+				annotate(p, "profile.example.com/class", class)
+			}
+			annotate(p, "profile.example.com/seen", "yes")
+			return nil
+		})
+	}
 }

@@ -65,7 +65,7 @@ func Triggered() []TriggeredCase {
 				}
 				return nil
 			})
-		}), Trigger: `metadata.annotations[example.com/guard] is "strict"`},
+		}), Trigger: `metadata.annotations[example.com/guard] is "strict" or "lax"`},
 		{Case: triggered("T06 a label of the objectSelector", label("mesh", "on"), func() http.Handler {
 			return typed(func(_ *review.Request, p *corev1.Pod) error { return marked(p, true) })
 		}).registered(onlyLabelled("mesh", "on")), Trigger: `metadata.labels.mesh is "on"`, Findable: true},

@@ -21,6 +21,12 @@ import (
 // A builder returns an instance of a webhook for its registration.
 type builder func(admissionregistrationv1.MutatingWebhook) http.Handler
 
+// A server is a webhook with its own function, which the harness can find here as it can find the methods of a handler.
+type server struct {
+	function any
+	http.Handler
+}
+
 // typed builds a webhook whose handler gets the object as a Go type.
 func typed[T any](mutate func(*webhook.Request[T]) error) builder {
 	return withState(func() func(*webhook.Request[T]) error { return mutate })
@@ -30,15 +36,15 @@ func typed[T any](mutate func(*webhook.Request[T]) error) builder {
 func withState[T any](start func() func(*webhook.Request[T]) error) builder {
 	return func(reg admissionregistrationv1.MutatingWebhook) http.Handler {
 		mutate := start()
-		return webhook.Mutating(reg, func(_ context.Context, req *webhook.Request[T]) error { return mutate(req) })
+		return server{mutate, webhook.Mutating(reg, func(_ context.Context, req *webhook.Request[T]) error { return mutate(req) })}
 	}
 }
 
 // templates builds a webhook whose handler gets the Pod template of a workload.
 func templates(mutate func(*webhook.Request[corev1.PodTemplateSpec]) error, custom ...webhook.Workload) builder {
 	return func(reg admissionregistrationv1.MutatingWebhook) http.Handler {
-		return webhook.MutatingPodTemplates(reg,
-			func(_ context.Context, req *webhook.Request[corev1.PodTemplateSpec]) error { return mutate(req) }, custom...)
+		return server{mutate, webhook.MutatingPodTemplates(reg,
+			func(_ context.Context, req *webhook.Request[corev1.PodTemplateSpec]) error { return mutate(req) }, custom...)}
 	}
 }
 
@@ -68,7 +74,7 @@ func raw(handle func(*admissionv1.AdmissionRequest, object) ([]operation, error)
 func rawWithState(start func() func(*admissionv1.AdmissionRequest, object) ([]operation, error)) builder {
 	return func(admissionregistrationv1.MutatingWebhook) http.Handler {
 		handle := start()
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serveRaw(w, r, handle) })
+		return server{handle, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serveRaw(w, r, handle) })}
 	}
 }
 

@@ -64,17 +64,24 @@ func removesLast(x, _ any) func(doc any) any {
 
 // Zeros returns the paths to which a webhook adds a zero value: an empty text, map or list, null, 0 or false, or a map
 // that has only such values. changes are the changes that the webhook makes. A webhook may set 0 or false on purpose,
-// so these count only if it also adds other zero values.
-func Zeros(changes []tree.Change) (paths []tree.Path) {
+// so these count only if it also adds other zero values. An annotation or label counts only if varies returns true, and
+// then any zero value counts: the webhook writes other values there, so the zero value is not its purpose.
+func Zeros(changes []tree.Change, varies func(p tree.Path) bool) (paths []tree.Path) {
 	var unsure []tree.Path
 	for _, c := range changes {
-		if c.Kind != tree.Added || c.Path[0].Name == "status" || c.Path[0].Name == "metadata" || IsNote(c.Path) ||
-			c.Path[len(c.Path)-1].Element || !IsZero(c.New) {
+		if c.Kind != tree.Added || c.Path[0].Name == "status" {
 			continue
 		}
-		if mayBeMeant(c.New) {
+		tree.Leaves(c.New, func(p tree.Path, leaf any) {
+			if at := slices.Concat(c.Path, p); IsZero(leaf) && varies(at) {
+				paths = append(paths, at)
+			}
+		})
+		switch {
+		case c.Path[0].Name == "metadata" || IsNote(c.Path) || c.Path[len(c.Path)-1].Element || !IsZero(c.New) || varies(c.Path):
+		case mayBeMeant(c.New):
 			unsure = append(unsure, c.Path)
-		} else {
+		default:
 			paths = append(paths, c.Path)
 		}
 	}

@@ -46,11 +46,12 @@ const (
 	OtherUsers          Family = "other users"
 	Copies              Family = "copies"
 	Replacements        Family = "replaced by the manifest"
+	OwnTexts            Family = "texts of the webhook's source"
 )
 
 // Families lists all families.
 var Families = []Family{
 	Samples, Generated, FurnishedObject, SingleSettings, VariedSamples, PartialResults, SimilarParts, EditsOfResults, Additions, FrontAdditions, LegalDuplicates, DuplicatesOfRemoved, UnknownFields, OtherEncodings, ReviewVersions, ObjectsBefore, FreshInstances, LaterCalls, NoNamespace, OlderObjects, Deletions, ManifestsAgain, Updates, DeletionRequests, CommonRivals, DeclaredRivals,
 	Triggers, SparseObjects, SimilarNames, CopiedElements, EqualTexts, ExtendedTexts,
-	FilledFields, Namesakes, ParallelCalls, OtherUsers, Copies, Replacements,
+	FilledFields, Namesakes, ParallelCalls, OtherUsers, Copies, Replacements, OwnTexts,
 }

@@ -59,3 +59,20 @@ func (r *Run) hintsOf() *trigger.Hints {
 	}
 	return h
 }
+
+// ownTexts returns the texts in the source of the webhooks that may be values, those of the handlers' own functions
+// first.
+func (r *Run) ownTexts() []string {
+	if r.texts == nil {
+		h := &trigger.Hints{}
+		for _, w := range r.Webhooks {
+			if w.InProcess {
+				for _, text := range source.Of(w.NewHandler).All {
+					h.AddText(strings.TrimSpace(text))
+				}
+			}
+		}
+		r.texts = &h.Values
+	}
+	return *r.texts
+}

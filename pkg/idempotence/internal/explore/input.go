@@ -19,9 +19,10 @@ type Inputs struct {
 	samples   []map[string]any
 	made      generate.Generator
 	furnished bool
-	defined   bool        // a CustomResourceDefinition defines the kind
-	parts     []tree.Path // see hollow
-	full      any         // an object with all fields of the schema, cached by Value
+	defined   bool            // a CustomResourceDefinition defines the kind
+	parts     []tree.Path     // see hollow
+	full      any             // an object with all fields of the schema, cached by Value
+	written   map[string]bool // fields to which the webhook has written values that are not zero; see Varies
 
 	seed     int64
 	valid    func(doc any) bool
@@ -31,7 +32,7 @@ type Inputs struct {
 
 // NewInputs returns the generator for a kind. It ignores samples of other kinds.
 func NewInputs(k *objects.Kind, samples []any) *Inputs {
-	in := &Inputs{furnished: true}
+	in := &Inputs{furnished: true, written: map[string]bool{}}
 	if k.Namespaced {
 		in.made.Namespace = k.Namespace
 	}
@@ -178,4 +179,29 @@ func (in *Inputs) Value(p tree.Path) (any, bool) {
 		in.full = in.made.Full(rand.New(rand.NewPCG(1, 0)), nil, 0)
 	}
 	return tree.Get(in.full, p)
+}
+
+// noteValues records the fields to which the webhook writes values that are not zero.
+func (in *Inputs) noteValues(before, after any) {
+	for _, c := range tree.Changes(before, after) {
+		tree.Leaves(c.New, func(p tree.Path, leaf any) {
+			if !edits.IsZero(leaf) {
+				in.written[fieldOf(slices.Concat(c.Path, p))] = true
+			}
+		})
+	}
+}
+
+// Varies reports whether the webhook has written a value that is not zero to p in some object.
+func (in *Inputs) Varies(p tree.Path) bool { return in.written[fieldOf(p)] }
+
+// fieldOf returns a text for a path that is the same for all elements of a list.
+func fieldOf(p tree.Path) string {
+	p = slices.Clone(p)
+	for i := range p {
+		if p[i].Element {
+			p[i] = tree.Step{Element: true}
+		}
+	}
+	return p.String()
 }

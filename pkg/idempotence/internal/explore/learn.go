@@ -81,7 +81,30 @@ func (r *Run) refuse(number int, sample any) {
 func (r *Run) triggerOf(doc any) (t *Trigger, smallest any) {
 	t = &Trigger{}
 	smallest, t.Parts, t.Complete = trigger.Find(doc, callsToLearn, r.ask)
+	r.tryValues(t, doc)
 	return t, smallest
+}
+
+// mostOwnValues is the maximum number of values from the webhook's source that tryValues tries for a part.
+const mostOwnValues = 12
+
+// tryValues tries the texts in the source of the webhook as values of the labels and annotations in a trigger. A table
+// of profiles is an example: each profile makes the webhook act in another way.
+func (r *Run) tryValues(t *Trigger, doc any) {
+	if !r.uses(OwnTexts) {
+		return
+	}
+	for i := range t.Parts {
+		p := &t.Parts[i]
+		if text, ok := p.Value.(string); !ok || text == "" || p.Need == trigger.Absent || !edits.IsNote(p.Path) {
+			continue
+		}
+		for _, value := range few(r.ownTexts(), mostOwnValues) {
+			if next, ok := tree.Put(doc, p.Path, value); ok && value != p.Value && r.ask(next) == trigger.Acts {
+				p.Others = append(p.Others, value)
+			}
+		}
+	}
 }
 
 // ask sends a document to new instances of the webhooks. It returns Invalid, without a call, once the webhook has hung.
@@ -102,6 +125,7 @@ func (r *Run) answerOf(x *objects.Object, out *session.Outcome) trigger.Answer {
 	if !out.OK() || tree.Equal(out.After.Doc, x.Doc) {
 		return trigger.Idle
 	}
+	r.inputs.noteValues(x.Doc, out.After.Doc)
 	return trigger.Acts
 }
 
@@ -203,7 +227,7 @@ func (t *Trigger) holds(doc any) bool {
 		switch p.Need {
 		case trigger.Absent:
 		case trigger.Value:
-			if !ok || !tree.Equal(value, p.Value) {
+			if !ok || !tree.Equal(value, p.Value) && !slices.Contains(p.Others, value) {
 				return false
 			}
 		default:

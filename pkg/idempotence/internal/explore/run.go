@@ -44,9 +44,10 @@ type Run struct {
 
 	inputs   *Inputs
 	messages messages
-	hung     bool // the webhook did not respond during the search for its trigger
-	object   int  // number of the current object, counted from 1; 0 for a stored case
-	filled   int  // number of invalid objects that were sent to learn what the webhook fills
+	texts    *[]string // cached by ownTexts
+	hung     bool      // the webhook did not respond during the search for its trigger
+	object   int       // number of the current object, counted from 1; 0 for a stored case
+	filled   int       // number of invalid objects that were sent to learn what the webhook fills
 }
 
 // New returns a run that sends its requests through s. It sets options.Inputs, and disables the checks of the families

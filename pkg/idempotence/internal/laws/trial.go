@@ -39,6 +39,8 @@ type Inputs interface {
 	IsMap(p tree.Path) bool
 	// Value returns a value that the schema allows at p.
 	Value(p tree.Path) (any, bool)
+	// Varies reports whether the webhook has written a value that is not zero to p in some object.
+	Varies(p tree.Path) bool
 }
 
 // A Trial has what the checks of all laws share, for objects of one kind. It sends requests, compares results and

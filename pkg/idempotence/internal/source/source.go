@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -31,6 +32,7 @@ const (
 	mostTexts    = 200
 	mostDecls    = 400
 	deepestField = 4
+	mostElements = 50
 )
 
 // Of returns the texts in the source of the handler that newHandler returns. The program has the names of its source
@@ -47,7 +49,9 @@ func Of(newHandler func() http.Handler) (texts Texts) {
 	c := &collector{loader: newLoader(), seen: map[ast.Node]bool{}, known: map[string]bool{}}
 	for _, at := range positionsOf(newHandler) {
 		c.begin(at)
+		c.walkAll()
 	}
+	c.queue = append(c.queue, c.around...)
 	c.walkAll()
 	return c.texts
 }
@@ -58,7 +62,8 @@ type position struct {
 	line int
 }
 
-// positionsOf returns the positions of newHandler, and of the functions and methods in the value that it returns.
+// positionsOf returns the positions of the functions and methods in the value that newHandler returns, and then of
+// newHandler itself.
 func positionsOf(newHandler func() http.Handler) (list []position) {
 	seen := map[position]bool{}
 	add := func(pc uintptr) {
@@ -71,13 +76,13 @@ func positionsOf(newHandler func() http.Handler) (list []position) {
 			seen[at], list = true, append(list, at)
 		}
 	}
-	add(reflect.ValueOf(newHandler).Pointer())
 	functions(reflect.ValueOf(newHandler()), 0, map[reflect.Type]bool{}, add)
+	add(reflect.ValueOf(newHandler).Pointer())
 	return list
 }
 
-// functions calls add with each function in v, and with each method of the types in v. It follows fields, pointers and
-// interfaces. depth is the number of fields on the way to v.
+// functions calls add with each function in v, and with each method of the types in v. It follows fields, pointers,
+// interfaces and the elements of slices. depth is the number of fields on the way to v.
 func functions(v reflect.Value, depth int, seen map[reflect.Type]bool, add func(pc uintptr)) {
 	if !v.IsValid() || depth > deepestField {
 		return
@@ -90,6 +95,11 @@ func functions(v reflect.Value, depth int, seen map[reflect.Type]bool, add func(
 		return
 	case reflect.Interface:
 		functions(v.Elem(), depth, seen, add)
+		return
+	case reflect.Slice:
+		for i := range min(v.Len(), mostElements) {
+			functions(v.Index(i), depth, seen, add)
+		}
 		return
 	}
 	if seen[v.Type()] {
@@ -129,6 +139,7 @@ type collector struct {
 	loader *loader
 	seen   map[ast.Node]bool
 	queue  []reached
+	around []reached       // functions around those at the positions, for walkAll to read last
 	known  map[string]bool // texts in texts.All
 	texts  Texts
 }
@@ -140,7 +151,7 @@ type reached struct {
 	file *ast.File
 }
 
-// begin queues the innermost function at a position, and then the function around it.
+// begin queues the innermost function at a position. It records the functions around it.
 func (c *collector) begin(at position) {
 	in := c.loader.folderOf(at.file)
 	if in == nil {
@@ -160,8 +171,12 @@ func (c *collector) begin(at position) {
 		}
 		return true
 	})
-	for i := len(around) - 1; i >= 0; i-- {
-		c.add(reached{around[i], in, file})
+	for i, f := range slices.Backward(around) {
+		if i == len(around)-1 {
+			c.add(reached{f, in, file})
+		} else {
+			c.around = append(c.around, reached{f, in, file})
+		}
 	}
 }
 
@@ -174,8 +189,10 @@ func (c *collector) add(r reached) {
 
 // walkAll reads the queued nodes, which queues the declarations to which they refer.
 func (c *collector) walkAll() {
-	for i := 0; i < len(c.queue) && len(c.texts.All) < mostTexts; i++ {
-		c.read(c.queue[i])
+	for len(c.queue) > 0 && len(c.texts.All) < mostTexts {
+		next := c.queue[0]
+		c.queue = c.queue[1:]
+		c.read(next)
 	}
 }
 

@@ -17,7 +17,7 @@ type Need string
 // The needs.
 const (
 	Set    Need = "set"    // any value
-	Value  Need = "value"  // the value of the object, but none of the other values that were tried
+	Value  Need = "value"  // the value of the object or one of Others, but none of the other values that were tried
 	Absent Need = "absent" // the part must not be set
 )
 
@@ -34,6 +34,8 @@ func (p Part) String() string {
 	switch {
 	case p.Need == Absent:
 		return p.Path.String() + " is not set"
+	case p.Need == Value && len(p.Others) > 0:
+		return p.Path.String() + " is " + string(tree.Encode(p.Value)) + " or " + string(tree.Encode(p.Others[0]))
 	case p.Need == Value:
 		return p.Path.String() + " is " + string(tree.Encode(p.Value))
 	case len(p.Others) > 0 && !slices.Contains(p.Others, any(otherText)) && isText(p.Value):
