@@ -58,7 +58,7 @@ type controller struct {
 	send func(s *server, ctx context.Context, r *request, suffix string) (map[string]any, error)
 }
 
-// A brokenLaw is a law of the harness that fails for the hook because it fails for the original.
+// A brokenLaw is a law of the harness that fails for the hook, in most cases because it fails for the original.
 type brokenLaw struct {
 	law    idempotence.Law // empty: any law
 	path   string          // the field path where the law fails; empty: anywhere

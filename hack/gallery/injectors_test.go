@@ -27,6 +27,7 @@ func injectors() []*controller {
 		name: "SidecarInjection", generate: (*generator).podRequest, hooks: func(*testing.T, cluster, string) []*webhook.Hook {
 			return sidecarinjection.Hooks(sidecarinjection.Config{Image: "proxy:v1"})
 		},
+		broken: limitedLater(),
 	}, {
 		name: "PodPreset", generate: (*generator).podRequest, hooks: func(*testing.T, cluster, string) []*webhook.Hook {
 			return []*webhook.Hook{podpreset.Hook(presets())}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/admitkit/admitkit/examples/gallery/limitranger"
 	"github.com/admitkit/admitkit/examples/gallery/sources"
+	"github.com/admitkit/admitkit/pkg/idempotence"
 	"github.com/admitkit/admitkit/pkg/reads"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
@@ -41,6 +42,15 @@ func limitControllers() []*controller {
 		edges: (*generator).limitEdges, generate: (*generator).limitRequest,
 		differences: []*difference{orderOfLimitRanges(), failsToRead()}, plain: withSortedViolations, broken: brokenByDefaults(),
 	}}
+}
+
+// limitedLater declares that the result depends on whether LimitRanger runs before the hook. LimitRanger gives its
+// defaults to the containers that it finds, and whichever of two webhooks sets a default first decides.
+func limitedLater() (all []brokenLaw) {
+	for _, path := range []string{"metadata.annotations[" + limitranger.Annotation + "]", "spec.containers[*].resources", "spec.initContainers[*].resources"} {
+		all = append(all, brokenLaw{law: idempotence.L11, path: path, reason: "whichever of the hook and LimitRanger sets a default first decides"})
+	}
+	return all
 }
 
 // brokenByDefaults declares the fields where laws fail because of the defaults.

@@ -59,7 +59,7 @@ func ownPolicies() []*ownPolicy {
 				t.Fatal(err)
 			}
 			return []*webhook.Hook{workloaddefaults.Hook(in.namespaces(t), config)}
-		}},
+		}, broken: limitedLater()},
 		prepare: func(t *testing.T, s *server) {
 			create(t, s, labelled("defaults", map[string]string{workloaddefaults.OwnerLabel: "shop"}))
 		},

@@ -174,7 +174,7 @@ func (s subject) check(t *testing.T, all []subject, namespaces []*corev1.Namespa
 		} else {
 			options.Exceptions = append(options.Exceptions, idempotence.Exception{Path: b.path, Law: b.law, Reason: b.reason})
 		}
-		verdict = "passes but " + cmp.Or(b.path, string(b.law))
+		verdict = "passes but " + cmp.Or(string(b.law), b.path)
 	}
 	for _, other := range all {
 		if other.name != s.name && other.kind() == s.kind() {

@@ -232,6 +232,27 @@ func TestNamespaceSelector(t *testing.T) {
 	}
 }
 
+// TestFailsInOneNamespace tests a webhook that fails for every object in one of two namespaces. A copy of an object
+// there says nothing about the webhook's parts in it.
+func TestFailsInOneNamespace(t *testing.T) {
+	reached := false
+	subject := editing("", "v1", "configmaps", onBoth, func(r *admissionv1.AdmissionRequest, doc document) {
+		if r.Namespace == "broken" {
+			reached = true
+			panic("the settings of the namespace cannot be read")
+		}
+		marked(r, doc)
+	})
+	namespaces := []*corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "plain"}}, {ObjectMeta: metav1.ObjectMeta{Name: "broken"}}}
+	report, err := Run(t.Context(), subject, Options{Objects: 4, Namespaces: namespaces})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !report.OK() || !reached {
+		t.Errorf("reached %v:\n%s", reached, text(report))
+	}
+}
+
 func TestDeletions(t *testing.T) {
 	deleting := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Delete}
 	for _, tt := range []struct {

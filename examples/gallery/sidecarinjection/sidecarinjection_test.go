@@ -99,6 +99,15 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
+// TestPodResources requires that the proxy adds no requests to a Pod whose own requests would then be too small.
+func TestPodResources(t *testing.T) {
+	t.Parallel()
+	_, after := gallerytest.Call(t, Hooks(config)[0], pod(func(p *corev1.Pod) { p.Spec.Resources = &corev1.ResourceRequirements{} }), nil)
+	if own := proxyOf(&after.Spec); len(own.Resources.Requests)+len(own.Resources.Limits) > 0 {
+		t.Errorf("the proxy has the resources %v", own.Resources)
+	}
+}
+
 func TestUsersProxy(t *testing.T) {
 	t.Parallel()
 	for image, want := range map[string]string{"auto": config.Image, "mine:v1": "mine:v1"} {

@@ -33,6 +33,9 @@ func (l afterEdits) check(c *Case) *Finding {
 	}
 	second := l.F(s, session.Query{Object: edited})
 	if v := l.failed(c, second); v != nil {
+		if edits.OfIdentity(c.Edits) && l.failsEarly(c, x) {
+			return nil
+		}
 		return v
 	}
 	if !second.OK() {
@@ -61,6 +64,13 @@ func (l afterEdits) check(c *Case) *Finding {
 		v.Advice = true // the parts of the original may stay in a copy
 	}
 	return v
+}
+
+// failsEarly reports whether the webhook also fails if the edits come before the first call. A webhook that cannot read
+// the settings of a namespace fails for every object there.
+func (l afterEdits) failsEarly(c *Case, x *objects.Object) bool {
+	early, ok := l.Edited(x, c.Edits)
+	return ok && l.F(l.Fresh(), session.Query{Object: early}).Fault != ""
 }
 
 // deniedLater returns a finding if the webhook denies an object after an edit, but allows it if the edit came
