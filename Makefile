@@ -170,7 +170,7 @@ certmanager: ## Renew, replace and move certificates with cert-manager itself, u
 .PHONY: gallery
 gallery: ## Compare the gallery with Kubernetes' own admission controllers, in process and on real API servers
 	@$(with_apiserver) $(GO) test -count=1 -timeout 20m -v -run Faults $(GOTESTFLAGS) ./examples/gallery -cut=60s
-	@assets=$$(hack/apiserver/build.sh --also kube-controller-manager) && export KUBEBUILDER_ASSETS=$$assets && cd hack/gallery && $(GO) vet ./... && $(GO) test -count=1 -timeout 60m -v $(GOTESTFLAGS) . -load=60s
+	@assets=$$(hack/apiserver/build.sh --also kube-controller-manager) && export KUBEBUILDER_ASSETS=$$assets && lint=$$(hack/tools/build.sh golangci-lint) && cd hack/gallery && $$lint run --allow-parallel-runners ./... && $(GO) test -count=1 -timeout 60m -v $(GOTESTFLAGS) . -load=60s
 
 .PHONY: realworld
 realworld: ## Run the harness on published webhooks and print its findings with our judgement of each
