@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,7 +18,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// M45 to M55: webhooks that fail because of other parties: other webhooks, other users, and other objects of one name.
+// M45 to M57: webhooks that fail because of other parties: other webhooks, other users, and other objects or elements.
 
 func otherPartyPatterns() []Case {
 	return []Case{
@@ -32,6 +33,8 @@ func otherPartyPatterns() []Case {
 		onPods("M53 looks for its wrapper in the first place only", prefixesCommand(false)).breaks("L12").advice(),
 		widgetCase("M54 writes all fields of its type", zeroFields(false)).breaks("L11"),
 		triggered("M55 writes an empty value for one of its profiles", profiled(), notesClass(true)).breaks("L11"),
+		onPods("M56 numbers the containers", givesPorts(func(i int, _ string) int { return i })).breaks("L4b"),
+		onPods("M57 names volumes after a hash of four bits", mountsScratch(1)).breaks("L5"),
 	}
 }
 
@@ -48,6 +51,8 @@ func otherPartyLookalikes() []Case {
 		onPods("M53 takes images from its own mirror", fromOwnMirror),
 		widgetCase("M54 sets a number to 0 if it is absent", zeroFields(true)),
 		triggered("M55 writes only the values that its profiles have", profiled(), notesClass(false)),
+		onPods("M56 derives the port of a container from its name", givesPorts(func(_ int, name string) int { return len(name) })),
+		onPods("M57 names volumes after a hash", mountsScratch(8)),
 	}
 }
 
@@ -254,5 +259,36 @@ func notesClass(empty bool) func() http.Handler {
 			annotate(p, "profile.example.com/seen", "yes")
 			return nil
 		})
+	}
+}
+
+// givesPorts gives each container a port, unless it has one. number returns a number for the index and the name of a
+// container.
+func givesPorts(number func(i int, name string) int) edit {
+	return changes(func(p *corev1.Pod) {
+		for i := range p.Spec.Containers {
+			c := &p.Spec.Containers[i]
+			if findEnv(c, "ADMIN_PORT") == nil {
+				setEnv(c, "ADMIN_PORT", strconv.Itoa(9000+number(i, c.Name)))
+			}
+		}
+	})
+}
+
+// mountsScratch mounts a volume of its own in each container, unless the path is taken. The name of the volume has the
+// first digits of a hash of the container's name.
+func mountsScratch(digits int) edit {
+	return func(_ *review.Request, p *corev1.Pod) error {
+		for _, c := range appContainers(p) {
+			if pathTaken(c, "/agent-scratch") {
+				continue
+			}
+			name := "scratch-" + hash(c.Name)[:digits]
+			if err := ensureVolume(p, emptyDir(name)); err != nil {
+				return err
+			}
+			addMount(c, corev1.VolumeMount{Name: name, MountPath: "/agent-scratch"})
+		}
+		return nil
 	}
 }

@@ -4,6 +4,7 @@ package edits
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/texts"
@@ -15,7 +16,13 @@ import (
 type Twins struct {
 	Plain []Edit
 	Alike [][]Edit
+	// Many are edits that each add one value. Their names are easy to tell apart.
+	Many []Edit
 }
+
+// manyNames is the number of names in Twins.Many. Two of them have the same hash if the webhook shortens it to four
+// bits, and most likely if it shortens it to eight.
+const manyNames = 48
 
 // longName is the greatest length of a DNS label.
 const longName = 63
@@ -38,6 +45,9 @@ func NameTwins(doc any) (all []Twins) {
 		t := Twins{Plain: edits(base+"-t1", base+"-u2")}
 		for _, names := range alikeNames(base) {
 			t.Alike = append(t.Alike, edits(names[0], names[1]))
+		}
+		for i := range manyNames / 2 {
+			t.Many = append(t.Many, edits(base+"-m"+strconv.Itoa(i), base+"-n"+strconv.Itoa(i*i+7))...)
 		}
 		all = append(all, t)
 	}

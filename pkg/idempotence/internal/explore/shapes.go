@@ -36,6 +36,7 @@ func (r *Run) tryShapes(x, result *objects.Object) {
 				r.try(&laws.Case{Law: laws.L5, Variant: laws.SimilarNames, Object: x.Doc, Edits: slices.Concat(twins.Plain, list)})
 			}
 		}
+		r.try(&laws.Case{Law: laws.L5, Variant: laws.ManyNames, Object: x.Doc, Edits: twins.Many})
 	}
 }
 

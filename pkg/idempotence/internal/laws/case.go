@@ -47,6 +47,10 @@ const (
 // the same elements with similar names.
 const SimilarNames Variant = "similar names"
 
+// ManyNames is a variant of L5. The edits add elements that differ only in their names. It finds webhooks that derive
+// names from these names, but not distinct ones.
+const ManyNames Variant = "many names"
+
 // Variants of L6.
 const (
 	// OlderObject updates an object that is older than the webhook.

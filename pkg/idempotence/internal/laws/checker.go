@@ -88,6 +88,8 @@ func (k *Checker) checkOf(c *Case) check {
 		return afterCreation{k.Trial}
 	case SimilarNames:
 		return similarNames{k.Trial}
+	case ManyNames:
+		return manyNames{k.Trial}
 	case DeletionRequest:
 		return deletionRequest{k.Trial}
 	}

@@ -61,10 +61,54 @@ func (l lateAdditions) check(c *Case) *Finding {
 	}
 	v := l.Finding(c, TreatedUnlike, "an addition between two calls is not treated like an addition before the first call: "+
 		summary(differences), first, late, start, fresh)
+	if same := sharedValue(differences, late.After.Doc, fresh.After.Doc); same != "" {
+		v.Summary = "after an addition between two calls, " + same
+		return v
+	}
 	if l.setOnce(c.Law, x, first.After, late.After, fresh.After, atFront(c.Edits), l.twice) {
 		v.Advice = true
 	}
 	return v
+}
+
+// sharedValue describes a value that two list elements have in late, although all elements have other values in fresh: a
+// webhook numbers the elements, for example. It returns an empty string if there is none.
+func sharedValue(differences []tree.Change, late, fresh any) string {
+	for _, d := range differences {
+		for i, step := range d.Path {
+			if !step.Element {
+				continue
+			}
+			list, rest := d.Path[:i], d.Path[i+1:]
+			if values := valuesIn(late, list, rest); twiceIn(values) != "" && twiceIn(valuesIn(fresh, list, rest)) == "" {
+				return fmt.Sprintf("two elements of %s have the same %s: %s, but not if the addition comes before the first call", list, rest, twiceIn(values))
+			}
+		}
+	}
+	return ""
+}
+
+// valuesIn returns the texts and numbers at a path in each element of a list.
+func valuesIn(doc any, list, rest tree.Path) (values []string) {
+	value, _ := tree.Get(doc, list)
+	elements, _ := value.([]any)
+	for _, element := range elements {
+		switch leaf, _ := tree.Get(element, rest); leaf.(type) {
+		case string, int64, float64:
+			values = append(values, string(tree.Encode(leaf)))
+		}
+	}
+	return values
+}
+
+// twiceIn returns the first text that a list has twice, or an empty string.
+func twiceIn(list []string) string {
+	for i, text := range list {
+		if slices.Contains(list[:i], text) {
+			return text
+		}
+	}
+	return ""
 }
 
 func atFront(list []edits.Edit) bool {

@@ -54,3 +54,56 @@ func (l similarNames) check(c *Case) *Finding {
 	}
 	return l.Finding(c, Incomplete, fmt.Sprintf("if two names differ in little, the webhook confuses the elements: it adds %d values instead of %d", added, expected), plain, alike)
 }
+
+// manyNames checks L5 on an object with many elements that differ only in their names. If the webhook adds equally many
+// values for most of them alone, it must add as many for each of them together.
+type manyNames struct{ *Trial }
+
+// mostAlone is the maximum number of elements that are tried alone.
+const mostAlone = 3
+
+func (l manyNames) check(c *Case) *Finding {
+	x, ok := l.ObjectOf(c)
+	if !ok || len(c.Edits) < 2 {
+		return nil
+	}
+	plain := l.first(x)
+	if !plain.OK() {
+		return nil
+	}
+	without := tree.Size(plain.After.Doc) - tree.Size(x.Doc)
+	each, times := 0, 0
+	var alone *session.Outcome
+	for i := range c.Edits[:min(len(c.Edits), mostAlone)] {
+		out, added := l.added(x, c.Edits[i:i+1])
+		if out == nil {
+			return nil
+		}
+		switch more := added - without; {
+		case more > each:
+			each, times, alone = more, 1, out
+		case more == each:
+			times++
+		}
+	}
+	all, added := l.added(x, c.Edits)
+	if expected := without + each*len(c.Edits); all != nil && each > 0 && times > 1 && added < expected {
+		return l.Finding(c, Incomplete, fmt.Sprintf("the webhook adds values for each element, but elements with other names share some of them: it adds %d values instead of %d",
+			added, expected), alone, all)
+	}
+	return nil
+}
+
+// added returns the result for x with the edits, and the number of values that the webhook adds to it. It returns nil if
+// the edits are invalid or the webhook does not allow the object: it may limit the number of elements.
+func (l manyNames) added(x *objects.Object, list []edits.Edit) (*session.Outcome, int) {
+	object, ok := l.Edited(x, list)
+	if !ok {
+		return nil, 0
+	}
+	out := l.F(l.Fresh(), session.Query{Object: object})
+	if !out.OK() {
+		return nil, 0
+	}
+	return out, tree.Size(out.After.Doc) - tree.Size(object.Doc)
+}
