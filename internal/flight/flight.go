@@ -25,6 +25,9 @@ type Options struct {
 	Timeout time.Duration
 	// Most is the largest number of concurrent requests. Zero means 10, negative no limit. Further requests wait.
 	Most int
+	// Cancel ends a request that was sent when its last call ends. Without it, the request continues, and later calls with
+	// its key share it.
+	Cancel bool
 }
 
 // A Group sends requests with results of type T. It is safe for concurrent use.
@@ -43,7 +46,7 @@ type request[T any] struct {
 	// Guarded by Group.mu.
 	calls   int // that wait for the result
 	sent    bool
-	abandon context.CancelFunc // ends the wait for a slot
+	abandon context.CancelFunc // ends the wait for a slot, and with Options.Cancel the request
 }
 
 // New returns a Group with these options.
@@ -61,7 +64,8 @@ func New[T any](o Options) *Group[T] {
 // panics, Do returns an error.
 //
 // A request that is still waiting when its last call ends is not sent. Otherwise the requests of calls that have given
-// up would delay later calls.
+// up would delay later calls. With [Options.Cancel], a request that was sent ends with its last call, too: if it was
+// lost, the next call sends another one.
 func (g *Group[T]) Do(ctx context.Context, key string, send func(context.Context) (T, error)) (result T, err error) {
 	if err := ctx.Err(); err != nil {
 		return result, err
@@ -96,12 +100,12 @@ func (g *Group[T]) join(ctx context.Context, key string, send func(context.Conte
 	return r
 }
 
-// leave ends the wait of a call. If the request has no other call and was not sent, leave drops it.
+// leave ends the wait of a call. If the request has no other call, leave drops it, unless it was sent and continues.
 func (g *Group[T]) leave(key string, r *request[T]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r.calls--
-	if r.calls == 0 && !r.sent {
+	if r.calls == 0 && (!r.sent || g.options.Cancel) {
 		r.abandon()
 		g.close(key, r)
 	}
@@ -147,6 +151,9 @@ func (g *Group[T]) request(ctx, waiting context.Context, r *request[T], send fun
 	defer g.slots.Release(1)
 	if !g.begin(r) {
 		return result, context.Canceled // no call waits for it
+	}
+	if g.options.Cancel {
+		ctx = waiting
 	}
 	return send(ctx)
 }

@@ -171,3 +171,23 @@ func TestACallDoesNotShareAnAbandonedRequest(t *testing.T) {
 		}
 	})
 }
+
+// TestLostRequestsEndWithTheirCalls requires that a request that gets no answer does not hold up the next call.
+func TestLostRequestsEndWithTheirCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := options
+		o.Cancel, o.Most = true, 1
+		g := New[string](o)
+		var lost atomic.Int64
+		first, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := g.Do(first, "a", slow(&lost, time.Hour)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the first call got %v", err)
+		}
+		start := time.Now()
+		got, err := g.Do(t.Context(), "a", func(context.Context) (string, error) { return "answered", nil })
+		if got != "answered" || err != nil || time.Since(start) > 0 {
+			t.Errorf("the second call got %q, %v after %v", got, err, time.Since(start))
+		}
+	})
+}

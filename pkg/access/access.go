@@ -11,6 +11,7 @@ package access
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -69,18 +70,13 @@ type Answer struct {
 	EvaluationError string
 }
 
-// maxKeptBytes limits which answers are kept: the JSON of the review's spec must be smaller. The limit is higher than
-// that of the API server's webhook authorizer (shouldCache), because the spec includes the user, who can have hundreds
-// of groups.
-const maxKeptBytes = 64 << 10
-
 // New returns an [Authorizer] with these options. It returns an error if Client is nil.
 func New(o Options) (*Authorizer, error) {
 	if o.Client == nil {
 		return nil, errors.New("access: Options.Client is required, such as clientset.AuthorizationV1()")
 	}
 	a := &Authorizer{options: o, reviews: flight.New[Answer](flight.Options{
-		To: "the API server", Sender: "Options.Client", Timeout: o.Timeout, Most: o.MaxReviews,
+		To: "the API server", Sender: "Options.Client", Timeout: o.Timeout, Most: o.MaxReviews, Cancel: true,
 	})}
 	if size := cmp.Or(o.Size, 8192); size > 0 {
 		a.answers = cache.NewLRUExpireCache(size)
@@ -120,7 +116,8 @@ func (a *Authorizer) answer(ctx context.Context, user authenticationv1.UserInfo,
 	if err != nil {
 		return Answer{}, fmt.Errorf("access: %w", err)
 	}
-	key := string(encoded)
+	sum := sha256.Sum256(encoded) // names are chosen by users, and can be long
+	key := string(sum[:])
 	if a.answers != nil {
 		if kept, ok := a.answers.Get(key); ok {
 			return kept.(Answer), nil
@@ -151,7 +148,7 @@ func (a *Authorizer) review(ctx context.Context, key string, spec authorizationv
 	if answer.Allowed {
 		keep = cmp.Or(a.options.AllowedFor, 5*time.Minute)
 	}
-	if a.answers != nil && keep > 0 && len(key) < maxKeptBytes {
+	if a.answers != nil && keep > 0 {
 		a.answers.Add(key, answer, keep)
 	}
 	return answer, nil

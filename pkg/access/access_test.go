@@ -195,17 +195,6 @@ func TestAnswersAreForOneQuestion(t *testing.T) {
 	if want := len(users) * len(questions); s.asked() != want {
 		t.Errorf("got %d reviews, want %d", s.asked(), want)
 	}
-	large := ada
-	large.Groups = []string{strings.Repeat("g", 64<<10)}
-	before := s.asked()
-	for range 2 {
-		if _, err := a.May(t.Context(), large, updatePods); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if s.asked() != before+2 {
-		t.Error("the answer for a large user was kept")
-	}
 }
 
 // TestFailedEvaluationsAreNotKept checks that the next call asks again if an authorizer failed.

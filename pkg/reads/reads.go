@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/cache"
 
 	"github.com/admitkit/admitkit/internal/counter"
@@ -46,7 +47,7 @@ type Options[T any] struct {
 	// answers from the cache nevertheless, and counts these reads with the source stale. Nil means that no read is stale.
 	Stale func() bool
 	// Timeout limits one live request. Zero means 10 s, negative no limit. A call waits no longer than its own context
-	// allows. The request continues for other calls that wait for it.
+	// allows. The request continues for other calls that wait for it, and ends with the last one.
 	Timeout time.Duration
 	// MaxLive is the largest number of live requests at a time. Zero means 10, negative no limit. Further requests
 	// wait.
@@ -61,7 +62,7 @@ const (
 	fromCache  = "cache"
 	fromStale  = "stale"  // the cache, while Options.Stale returns true
 	fromLive   = "live"   // a live request, perhaps one that several reads shared
-	fromMemory = "memory" // the object is remembered as missing
+	fromMemory = "memory" // the object is remembered as missing, or cannot exist
 	fromNone   = "failed"
 )
 
@@ -101,7 +102,7 @@ func New[T any](o Options[T]) (*Reader[T], error) {
 	o.NotFoundFor = cmp.Or(o.NotFoundFor, defaultNotFoundFor)
 	return &Reader[T]{
 		options: o, reads: reads, missing: cache.NewLRUExpireCache(maxRemembered),
-		requests: flight.New[T](flight.Options{To: "the API server", Sender: "Options.Live", Timeout: o.Timeout, Most: o.MaxLive}),
+		requests: flight.New[T](flight.Options{To: "the API server", Sender: "Options.Live", Timeout: o.Timeout, Most: o.MaxLive, Cancel: true}),
 	}, nil
 }
 
@@ -117,6 +118,10 @@ func (r *Reader[T]) Get(ctx context.Context, namespace, name string) (T, error) 
 	case !apierrors.IsNotFound(err):
 		r.count(fromNone)
 		return *new(T), r.failure(namespace, name, err)
+	}
+	if !isName(name) {
+		r.count(fromMemory)
+		return *new(T), r.notFound(namespace, name)
 	}
 	if _, gone := r.missing.Get(key{namespace, name}); gone {
 		r.count(fromMemory)
@@ -137,6 +142,10 @@ func (r *Reader[T]) Get(ctx context.Context, namespace, name string) (T, error) 
 	}
 	return *new(T), r.failure(namespace, name, err)
 }
+
+// isName reports whether an object can have the name. A mutating hook runs before validation, so a name may be anything
+// that a user writes. Clients of the API refuse to send some of these.
+func isName(name string) bool { return name != "" && len(content.IsPathSegmentName(name)) == 0 }
 
 // cacheSource returns the source of a read that the cache answered.
 func (r *Reader[T]) cacheSource() string {

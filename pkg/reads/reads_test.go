@@ -124,6 +124,16 @@ func TestGet(t *testing.T) {
 	}
 }
 
+// TestImpossibleNames checks that a name that no object can have is not found, without a request.
+func TestImpossibleNames(t *testing.T) {
+	for _, name := range []string{"", "a/b", "..", "a%b"} {
+		s := &source{}
+		if _, err := s.reader(t, nil).Get(t.Context(), "", name); !errors.Is(err, reads.ErrNotFound) || s.lives.Load() > 0 {
+			t.Errorf("%q: got %v after %d requests", name, err, s.lives.Load())
+		}
+	}
+}
+
 // TestMissingObjectsAreRemembered checks that reads of a missing object share one request for as long as NotFoundFor
 // says. Once this time has passed since the start of the last request, a read must find an object that was created
 // meanwhile, even if that request was slow.
