@@ -135,8 +135,12 @@ func one[T any](hook func(T) *webhook.Hook) func(T) []*webhook.Hook {
 }
 
 func ownerReferences(s *sources.Sources, file string) ([]*webhook.Hook, error) {
+	kinds, err := s.Kinds()
+	if err != nil {
+		return nil, err
+	}
 	hook := func(users *access.Authorizer) *webhook.Hook {
-		return ownerreferencespermissionenforcement.Hook(users, s.Kinds())
+		return ownerreferencespermissionenforcement.Hook(users, kinds)
 	}
 	return reading((*sources.Sources).Users, one(hook))(s, file)
 }

@@ -16,6 +16,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	networkinglisters "k8s.io/client-go/listers/networking/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
@@ -35,7 +36,7 @@ func Hook(classes networkinglisters.IngressClassLister) *webhook.Hook {
 		}
 		class, err := defaultClass(classes)
 		if class != nil {
-			ingress.Spec.IngressClassName = &class.Name
+			ingress.Spec.IngressClassName = ptr.To(class.Name)
 		}
 		return err
 	})

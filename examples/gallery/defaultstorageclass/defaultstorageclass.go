@@ -18,6 +18,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	storagelisters "k8s.io/client-go/listers/storage/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
@@ -40,7 +41,7 @@ func Hook(classes storagelisters.StorageClassLister) *webhook.Hook {
 		}
 		class, err := defaultClass(classes)
 		if class != nil {
-			claim.Spec.StorageClassName = &class.Name
+			claim.Spec.StorageClassName = ptr.To(class.Name)
 		}
 		return err
 	})

@@ -19,6 +19,7 @@ package eventratelimit
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"strings"
 	"sync"
@@ -58,7 +59,7 @@ func take(all []*limiter, req *webhook.Request[corev1.Event]) error {
 	var errs []error
 	for _, l := range all {
 		if key := l.key(req); !l.bucket(key).TryAccept() {
-			errs = append(errs, fmt.Errorf("limit reached on type %v for key %v", l.limit.Type, key))
+			errs = append(errs, fmt.Errorf("limit reached on type %v for key %v", l.limit.Type, shortened(key)))
 		}
 	}
 	if err := utilerrors.NewAggregate(errs); err != nil {
@@ -84,8 +85,10 @@ func newLimiter(limit Limit, clock clock.PassiveClock) *limiter {
 	return &limiter{limit: limit, key: keys[limit.Type], clock: clock, buckets: lru.New(size)}
 }
 
-// bucket returns the bucket with this key. A new bucket is full.
-func (l *limiter) bucket(key string) flowcontrol.PassiveRateLimiter {
+// bucket returns the bucket with this key. A new bucket is full. The buckets are kept by a hash of the key, because an
+// Event can have a name and a source of megabytes.
+func (l *limiter) bucket(text string) flowcontrol.PassiveRateLimiter {
+	key := sha256.Sum256([]byte(text))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if known, ok := l.buckets.Get(key); ok {
@@ -94,6 +97,16 @@ func (l *limiter) bucket(key string) flowcontrol.PassiveRateLimiter {
 	bucket := flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(float32(l.limit.QPS), int(l.limit.Burst), l.clock)
 	l.buckets.Add(key, bucket)
 	return bucket
+}
+
+// maxKey is the length of the longest key that is shown whole. Valid names are shorter.
+const maxKey = 2000
+
+func shortened(key string) string {
+	if len(key) <= maxKey {
+		return key
+	}
+	return strings.ToValidUTF8(key[:maxKey], "") + "…"
 }
 
 // keys maps each type of limit to the function that returns the key of an Event's bucket.

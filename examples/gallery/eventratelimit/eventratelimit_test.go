@@ -131,6 +131,16 @@ func TestEachLimitCounts(t *testing.T) {
 	}
 }
 
+// TestLongKeys checks that a denial does not repeat a name of megabytes.
+func TestLongKeys(t *testing.T) {
+	hook := Hook(Config{Limits: []Limit{{Type: SourceAndObject, QPS: 1, Burst: 1}}}, testingclock.NewFakePassiveClock(time.Unix(0, 0)))
+	long := with(func(e *corev1.Event) { e.InvolvedObject.Name = strings.Repeat("é", 1<<20) })
+	denial(t, hook, event(t, long))
+	if got := denial(t, hook, event(t, long)); len(got) > 2*maxKey || !strings.HasSuffix(got, "…") {
+		t.Errorf("the denial has %d bytes", len(got))
+	}
+}
+
 // TestBucketsAreBounded checks that the least recently used bucket is dropped, and that a new one is full.
 func TestBucketsAreBounded(t *testing.T) {
 	hook := Hook(Config{Limits: []Limit{{Type: Namespace, QPS: 1, Burst: 1, CacheSize: 2}}}, testingclock.NewFakePassiveClock(time.Unix(0, 0)))

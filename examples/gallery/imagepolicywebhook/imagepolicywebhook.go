@@ -27,7 +27,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
@@ -53,7 +52,7 @@ func Hook(config Config, metrics prometheus.Registerer) (*webhook.Hook, error) {
 	}
 	service, err := external.New(external.Options[v1alpha1.ImageReviewSpec, v1alpha1.ImageReviewStatus]{
 		Name: "image-policy", Send: send, OnFailure: config.onFailure, KeepFor: config.keepFor, Size: 1024, Metrics: metrics,
-		Attempts: 5, Backoff: orNone(config.Backoff), Retry: passes, Outage: isOutage, OpenAfter: config.OpenAfter,
+		Attempts: 5, Backoff: orNone(config.Backoff), Retry: passes, Outage: isOutage, OpenAfter: config.openAfter(), MaxQuestions: config.maxQuestions(),
 	})
 	if err != nil {
 		return nil, err
@@ -136,11 +135,29 @@ func passes(err error) bool {
 		apierrors.IsInternalError(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err)
 }
 
-// isOutage reports whether the error means that the service does not work. An answer such as 404 or 403 is about one
-// question only.
+// openAfter returns Options.OpenAfter. If the failure of a question admits its Pod, the failures of other questions must
+// not: a user could provoke them, so that nobody's images are checked any more.
+func (c Config) openAfter() int {
+	if c.DefaultAllow {
+		return -1
+	}
+	return c.OpenAfter
+}
+
+// maxQuestions returns Options.MaxQuestions. For the same reason as in openAfter, a question must not wait for those of
+// other users if a failure admits its Pod.
+func (c Config) maxQuestions() int {
+	if c.DefaultAllow {
+		return -1
+	}
+	return 0
+}
+
+// isOutage reports whether the error means that the service does not work. Any answer with a status is about one
+// question only, because a user can provoke one with an image that the service cannot handle.
 func isOutage(err error) bool {
 	var status apierrors.APIStatus
-	return !errors.As(err, &status) || status.Status().Code >= http.StatusInternalServerError || apierrors.IsTooManyRequests(err)
+	return !errors.As(err, &status)
 }
 
 // orNone returns the pause for external.Options, in which zero is the default and a negative value is no pause.

@@ -31,6 +31,7 @@ import (
 // A service reviews images. It records the reviews that it gets.
 type service struct {
 	kubeconfig string
+	close      func()
 	answer     func(w http.ResponseWriter, r *http.Request, review *v1alpha1.ImageReview)
 	mu         sync.Mutex
 	got        []v1alpha1.ImageReview
@@ -41,6 +42,7 @@ func serve(t *testing.T, answer func(http.ResponseWriter, *http.Request, *v1alph
 	t.Helper()
 	s := &service{answer: answer}
 	server := httptest.NewTLSServer(s)
+	s.close = server.Close
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	config := clientcmdapi.NewConfig()
 	config.Clusters["service"] = &clientcmdapi.Cluster{
@@ -249,27 +251,40 @@ func decisionWithin(t *testing.T, hook http.Handler, req *admissionv1.AdmissionR
 	return answer.Response
 }
 
-// TestOutagesOpenTheCircuit checks that outages of the service open the circuit, and that errors about one question do not.
+// TestOutagesOpenTheCircuit checks that outages of the service open the circuit. An answer about one question does not,
+// nor does an outage if it admits the Pod: a user could then provoke failures to have other images admitted.
 func TestOutagesOpenTheCircuit(t *testing.T) {
-	for code401, want := range map[bool]int{false: 2 * 5, true: 4} {
-		answer := code(http.StatusInternalServerError, "")
-		if code401 {
-			answer = code(http.StatusUnauthorized, "")
-		}
-		s := serve(t, answer)
-		hook := s.hook(t, Config{OpenAfter: 2})
-		for i := range 4 {
-			decision, _ := gallerytest.Call(t, hook, gallerytest.Pod(func(p *corev1.Pod) { p.Spec.Containers[0].Image = fmt.Sprint("a:v", i) }), nil)
-			if decision.Allowed {
-				t.Error("allowed")
+	for _, row := range []struct {
+		reason  string
+		answer  func(http.ResponseWriter, *http.Request, *v1alpha1.ImageReview)
+		gone    bool
+		config  Config
+		reviews int
+		open    bool
+	}{
+		{"code 500", code(http.StatusInternalServerError, ""), false, Config{OpenAfter: 2}, 4 * 5, false},
+		{"code 401", code(http.StatusUnauthorized, ""), false, Config{OpenAfter: 2}, 4, false},
+		{"the service is gone", code(http.StatusOK, ""), true, Config{OpenAfter: 2}, 0, true},
+		{"gone, and Pods are admitted", code(http.StatusOK, ""), true, Config{OpenAfter: 2, DefaultAllow: true}, 0, false},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			s := serve(t, row.answer)
+			hook := s.hook(t, row.config)
+			if row.gone {
+				s.close()
 			}
-			if open := strings.HasSuffix(decision.Result.Message, "not asked, because the last questions failed"); open != (!code401 && i >= 2) {
-				t.Errorf("%d: got %s", i, decision.Result.Message)
+			open := false
+			for i := range 4 {
+				decision, _ := gallerytest.Call(t, hook, gallerytest.Pod(func(p *corev1.Pod) { p.Spec.Containers[0].Image = fmt.Sprint("a:v", i) }), nil)
+				if decision.Allowed != row.config.DefaultAllow {
+					t.Errorf("allowed is %v", decision.Allowed)
+				}
+				open = !decision.Allowed && strings.HasSuffix(decision.Result.Message, "not asked, because the last questions failed")
 			}
-		}
-		if got := len(s.reviews()); got != want {
-			t.Errorf("got %d reviews, want %d", got, want)
-		}
+			if got := len(s.reviews()); got != row.reviews || open != row.open {
+				t.Errorf("got %d reviews, and the circuit is open: %v", got, open)
+			}
+		})
 	}
 }
 

@@ -8,12 +8,11 @@
 //   - In most cases, the API server denies the request before it calls the hook. It looks up the Namespace to compare
 //     it with the namespaceSelector. If the Namespace does not exist, the API server answers as the original does. So
 //     the hook itself denies only if the Namespace is deleted after that.
-//   - If the Namespace cannot be read, the hook fails and the failurePolicy decides. With the default, Fail, the API
-//     server answers with the code 500, as for the original. The message differs.
-//   - Until the cache of Namespaces has synced, the program is not ready, so the failurePolicy decides. The original
-//     waits up to ten seconds and then denies.
-//   - The API server does not call the hook for kube-system or for the namespace of the webhook, so that a cluster can
-//     repair itself while the webhook is down.
+//   - The failurePolicy is Ignore, because the API server calls the hook for almost every write, those of nodes and
+//     controllers included: a cluster whose nodes cannot renew their Leases stops. As the API server itself looks up the
+//     Namespace, little is lost. So if the Namespace cannot be read, or if the caches have not synced, the request is
+//     admitted. The original denies it.
+//   - The API server does not call the hook for kube-system or for the namespace of the webhook.
 package namespaceexists
 
 import (
@@ -38,8 +37,10 @@ func Hook(namespaces *reads.Reader[*corev1.Namespace]) *webhook.Hook {
 	}
 	everyWrite.Scope = ptr.To(admissionregistrationv1.NamespacedScope) // Namespaces themselves have no namespace
 	return webhook.Validating(admissionregistrationv1.ValidatingWebhook{
-		Name:  "namespaceexists.example.com",
-		Rules: webhook.Rules(everyWrite),
+		Name:           "namespaceexists.example.com",
+		Rules:          webhook.Rules(everyWrite),
+		FailurePolicy:  ptr.To(admissionregistrationv1.Ignore),
+		TimeoutSeconds: ptr.To[int32](2), // a Lease of a node must be renewed in time
 	}, func(ctx context.Context, req *webhook.Request[metav1.PartialObjectMetadata]) error {
 		_, err := namespaces.Get(ctx, "", req.Namespace)
 		if errors.Is(err, reads.ErrNotFound) {

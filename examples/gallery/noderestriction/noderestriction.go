@@ -12,8 +12,9 @@
 //   - Requests in kube-system, and in the namespace of the webhook, are not checked. Otherwise a cluster could not
 //     repair itself while the webhook is down: a node could not get tokens for the Pods there. So a stolen credential
 //     of a node is more powerful than with the original. Use the original where you can.
-//   - The API server does not call the hooks for other users, or for the renewal of a node's own Lease. Otherwise all
-//     nodes would lose their Leases while the webhook is down. A new node can only join while the webhook runs.
+//   - The API server does not call the hooks for other users. Nor does it call them for what a node needs to join and
+//     to stay ready, if that cannot be denied: its own Lease and CSINode, its registration with usual labels, and its
+//     status. So nodes can join, and the webhook can start on them, while the webhook is down.
 //   - Pods and Nodes that the caches do not have yet are read from the API server. The original denies with 404.
 //   - If the API server does not answer such a read, or an access review, the hook fails and the failurePolicy decides.
 //   - For DELETE of a Pod, the hook checks the Pod that the API server sends. The original looks the Pod up by name. So
@@ -66,7 +67,7 @@ func Hooks(in Cluster) []*webhook.Hook {
 		webhook.MutatingKinds(admissionregistrationv1.MutatingWebhook{
 			Name:            "noderestriction.example.com",
 			Rules:           rules(),
-			MatchConditions: []admissionregistrationv1.MatchCondition{sentByNode, notItsHeartbeat},
+			MatchConditions: []admissionregistrationv1.MatchCondition{sentByNode, notItsLease, notItsCSINode, notItsRegistration, notItsStatus},
 		},
 			ofNodes(in.pod), ofNodes(in.eviction), ofNodes(binding), ofNodes(node), ofNodes(claim), ofNodes(in.token),
 			ofNodes(lease), ofNodes(csiNode), ofNodes(resourceSlice), ofNodes(signingRequest), ofNodes(podCertificateRequest),
@@ -103,24 +104,6 @@ func onAll(group, version string, resources ...string) admissionregistrationv1.R
 const (
 	nodes      = "system:nodes" // the group
 	namePrefix = "system:node:"
-)
-
-// The conditions under which the API server calls the hooks. The handlers check the user again, because a cluster
-// administrator can change the configuration.
-var (
-	sentByNode = admissionregistrationv1.MatchCondition{
-		Name:       "sent-by-node",
-		Expression: `request.userInfo.username.startsWith("system:node:") && has(request.userInfo.groups) && "system:nodes" in request.userInfo.groups`,
-	}
-	sentByUnnamedNode = admissionregistrationv1.MatchCondition{
-		Name:       "sent-by-unnamed-node",
-		Expression: `request.userInfo.username == "system:node:" && has(request.userInfo.groups) && "system:nodes" in request.userInfo.groups`,
-	}
-	notItsHeartbeat = admissionregistrationv1.MatchCondition{
-		Name: "not-its-heartbeat",
-		Expression: `!(request.operation == "UPDATE" && request.resource.resource == "leases" && request.namespace == "kube-node-lease"` +
-			` && "system:node:" + request.name == request.userInfo.username)`,
-	}
 )
 
 // nodeOf returns the name of the user's node, which may be empty. It returns false if the user is not a node.

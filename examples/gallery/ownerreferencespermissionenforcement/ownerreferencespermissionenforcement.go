@@ -10,7 +10,9 @@
 //   - The hook asks the API server for the permissions of users, and keeps the answers: those that allow for 5 minutes,
 //     and others for 30 s. For that time, the hook does not notice a changed role. The original asks every time.
 //   - If the API server does not answer such a question, the hook fails and the failurePolicy decides.
-//   - The hook discovers the kinds of owners itself. Like the original, it may not know a new kind for up to 30 s.
+//   - The hook discovers the kinds of owners itself. Like the original, it may not know a new kind for up to 30 s. Until
+//     the first discovery, the hook fails for owners that block.
+//   - For a new object, the API server calls the hook only if an owner reference blocks, because no other can be denied.
 //   - The API server never calls webhooks for webhook configurations, admission policies or their bindings. So the
 //     owner references of these objects are not checked.
 //   - The API server does not call the hook for objects in kube-system or in the namespace of the webhook, so that a
@@ -20,6 +22,7 @@ package ownerreferencespermissionenforcement
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -38,22 +41,31 @@ import (
 )
 
 // Hook returns the hook that checks changes of owner references. The matchCondition keeps the API server from calling it
-// for every other write.
-func Hook(users *access.Authorizer, kinds meta.RESTMapper) *webhook.Hook {
+// for every other write. On CREATE, only references that block the deletion of an owner can be denied. So the API server
+// does not call the hook when a node creates its Lease or CSINode, and a cluster whose nodes are all new can start the
+// webhook.
+func Hook(users *access.Authorizer, kinds Mapper) *webhook.Hook {
 	p := &policy{users, kinds}
 	return webhook.Validating(admissionregistrationv1.ValidatingWebhook{
 		Name:  "ownerreferencespermissionenforcement.example.com",
 		Rules: webhook.Rules(webhook.OnWrite("*", "*", "*/*")),
 		MatchConditions: []admissionregistrationv1.MatchCondition{{
-			Name:       "owner-references-change",
-			Expression: "object.?metadata.?ownerReferences != oldObject.?metadata.?ownerReferences",
+			Name: "owner-references-change",
+			Expression: `request.operation == "CREATE" ? object.?metadata.?ownerReferences.orValue([]).exists(r, r.?blockOwnerDeletion.orValue(false))` +
+				` : object.?metadata.?ownerReferences != oldObject.?metadata.?ownerReferences`,
 		}},
 	}, p.validate)
 }
 
+// A Mapper returns the resources of a kind. The methods of a meta.RESTMapper fit. If an error is no
+// meta.NoKindMatchError, the call fails.
+type Mapper interface {
+	RESTMappings(kind schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error)
+}
+
 type policy struct {
 	users *access.Authorizer
-	kinds meta.RESTMapper
+	kinds Mapper
 }
 
 // A request is for an object of any kind, and contains only its metadata.
@@ -129,8 +141,11 @@ func (p *policy) mayDelete(ctx context.Context, req *request) error {
 // several resources, the user needs the permission for each.
 func (p *policy) mayBlock(ctx context.Context, req *request, owner metav1.OwnerReference) error {
 	mappings, err := p.resources(owner)
-	if err != nil {
+	switch {
+	case errors.As(err, new(*unknownKind)):
 		return deny(req, fmt.Sprintf("cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion %s Kind %s: %v", owner.APIVersion, owner.Kind, err))
+	case err != nil:
+		return fmt.Errorf("looking up the kind of an owner: %s", err.Error()) // without an API status
 	}
 	for _, m := range mappings {
 		what := finalizers(m.Resource.Group, m.Resource.Version, m.Resource.Resource, owner.Name)
@@ -144,13 +159,21 @@ func (p *policy) mayBlock(ctx context.Context, req *request, owner metav1.OwnerR
 	return nil
 }
 
-// resources returns the resources that the kind of the owner belongs to.
+// unknownKind is the error for a kind that the API server does not serve.
+type unknownKind struct{ error }
+
+// resources returns the resources that the kind of the owner belongs to. If there are none, the error is an
+// unknownKind.
 func (p *policy) resources(owner metav1.OwnerReference) ([]*meta.RESTMapping, error) {
 	version, err := schema.ParseGroupVersion(owner.APIVersion)
 	if err != nil {
-		return nil, err
+		return nil, &unknownKind{err}
 	}
-	return p.kinds.RESTMappings(schema.GroupKind{Group: version.Group, Kind: owner.Kind}, version.Version)
+	mappings, err := p.kinds.RESTMappings(schema.GroupKind{Group: version.Group, Kind: owner.Kind}, version.Version)
+	if meta.IsNoMatchError(err) {
+		return nil, &unknownKind{err}
+	}
+	return mappings, err
 }
 
 func finalizers(group, version, resource, name string) authorizationv1.ResourceAttributes {

@@ -7,24 +7,20 @@ package sources
 import (
 	"context"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	networkinglisters "k8s.io/client-go/listers/networking/v1"
 	schedulinglisters "k8s.io/client-go/listers/scheduling/v1"
 	storagelisters "k8s.io/client-go/listers/storage/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/admitkit/admitkit/pkg/access"
@@ -41,6 +37,8 @@ type Sources struct {
 	watches   *reads.Watches // of the informers
 	informers informers.SharedInformerFactory
 	run       sync.Once // hands the informers to the program
+
+	namespaces func() (*reads.Reader[*corev1.Namespace], error) // the same reader for all hooks
 }
 
 // New returns sources whose informers the program runs. If no method requests an informer, the program starts without a
@@ -57,7 +55,17 @@ func New(deps *program.Deps) (*Sources, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sources{deps: deps, client: client, watches: watches, informers: informers.NewSharedInformerFactory(client, 0)}, nil
+	s := &Sources{deps: deps, client: client, watches: watches, informers: informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(withoutManagedFields))}
+	s.namespaces = sync.OnceValues(s.newNamespaces)
+	return s, nil
+}
+
+// withoutManagedFields removes what no hook reads from the objects of the caches. It may be most of an object.
+func withoutManagedFields(object any) (any, error) {
+	if o, ok := object.(metav1.Object); ok {
+		o.SetManagedFields(nil)
+	}
+	return object, nil
 }
 
 // reader returns a reader of objects that are in a cache. It declares the permissions that the reader needs, and counts
@@ -77,9 +85,11 @@ func (s *Sources) factory() informers.SharedInformerFactory {
 // Metrics returns the registry of the program's metrics.
 func (s *Sources) Metrics() prometheus.Registerer { return s.deps.Metrics }
 
-// Namespaces returns a reader of Namespaces. It reads a Namespace from the API server if the cache does not contain it
-// yet.
-func (s *Sources) Namespaces() (*reads.Reader[*corev1.Namespace], error) {
+// Namespaces returns the reader of Namespaces, which all hooks share. It reads a Namespace from the API server if the
+// cache does not contain it yet.
+func (s *Sources) Namespaces() (*reads.Reader[*corev1.Namespace], error) { return s.namespaces() }
+
+func (s *Sources) newNamespaces() (*reads.Reader[*corev1.Namespace], error) {
 	informer := s.factory().Core().V1().Namespaces()
 	informer.Informer() // so that the factory starts it
 	return reader(s, "", reads.Options[*corev1.Namespace]{
@@ -156,23 +166,6 @@ func (s *Sources) Users() (*access.Authorizer, error) {
 	return access.New(access.Options{Client: s.client.AuthorizationV1()})
 }
 
-// Kinds returns a mapper of the kinds that the API server serves. It needs no permission, because every user may
-// discover them. The mapper discovers them again every 30 s, as the API server does for its own admission controllers.
-func (s *Sources) Kinds() meta.RESTMapper {
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(s.client.Discovery()))
-	s.deps.Run(rediscovery(mapper.Reset))
-	return mapper
-}
-
-// A rediscovery makes a mapper forget the kinds that it discovered.
-type rediscovery func()
-
-// Start calls r every 30 s until ctx ends.
-func (r rediscovery) Start(ctx context.Context) error {
-	wait.Until(r, 30*time.Second, ctx.Done())
-	return nil
-}
-
 // Ingresses returns a cache of the Ingresses of all namespaces with these indexes.
 func (s *Sources) Ingresses(indexes cache.Indexers) (cache.Indexer, error) {
 	s.deps.Needs(reads.Rule("networking.k8s.io", "ingresses"))
@@ -184,15 +177,29 @@ func (s *Sources) Ingresses(indexes cache.Indexers) (cache.Indexer, error) {
 // large.
 func (s *Sources) PodsOfNamespaces() *PodLister {
 	s.deps.Needs(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}})
-	return &PodLister{s.client}
+	return &PodLister{s.client, semaphore.NewWeighted(mostLists)}
 }
 
-// A PodLister lists the Pods of a namespace. Each call sends a request to the API server.
-type PodLister struct{ client kubernetes.Interface }
+const (
+	// mostListed is the maximum number of Pods that a PodLister returns. PodSecurity checks 3,000 of them.
+	mostListed = 4000
+	// mostLists is the maximum number of lists that are read at a time, because each can take much memory.
+	mostLists = 2
+)
 
-// ListPods returns the Pods of a namespace.
+// A PodLister lists the Pods of a namespace. Each call sends a request to the API server.
+type PodLister struct {
+	client kubernetes.Interface
+	slots  *semaphore.Weighted
+}
+
+// ListPods returns the Pods of a namespace, but no more than 4,000.
 func (l *PodLister) ListPods(ctx context.Context, namespace string) ([]*corev1.Pod, error) {
-	list, err := l.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err := l.slots.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer l.slots.Release(1)
+	list, err := l.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{Limit: mostListed})
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -128,7 +129,7 @@ func TestProgramsWithoutInformers(t *testing.T) {
 	for name, use := range map[string]func(*Sources){
 		"nothing": func(*Sources) {},
 		"pods":    func(s *Sources) { _, _ = s.Pods() },
-		"kinds":   func(s *Sources) { s.Kinds() },
+		"kinds":   func(s *Sources) { _, _ = s.Kinds() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			deps, s := start(t)
@@ -145,7 +146,19 @@ func TestProgramsWithoutInformers(t *testing.T) {
 // TestKinds checks that the mapper discovers the kinds of the API server.
 func TestKinds(t *testing.T) {
 	_, s := start(t)
-	mappings, err := s.Kinds().RESTMappings(schema.GroupKind{Kind: "Pod"}, "v1")
+	kinds, err := s.Kinds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := schema.GroupKind{Kind: "Pod"}
+	if _, err := kinds.RESTMappings(pod, "v1"); err == nil || meta.IsNoMatchError(err) {
+		t.Errorf("before the first discovery: got %v", err)
+	}
+	kinds.discover()
+	if _, err := kinds.RESTMappings(schema.GroupKind{Kind: "Other"}, "v1"); !meta.IsNoMatchError(err) {
+		t.Errorf("a kind that is not served: got %v", err)
+	}
+	mappings, err := kinds.RESTMappings(pod, "v1")
 	if err != nil || len(mappings) != 1 || mappings[0].Resource.Resource != "pods" {
 		t.Errorf("got %v, %v", mappings, err)
 	}
