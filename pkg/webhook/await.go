@@ -5,6 +5,7 @@ package webhook
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"time"
 
@@ -60,7 +61,7 @@ func (x *exchange) answerOverrun(w http.ResponseWriter) {
 	}
 	run.mu.Unlock()
 	if err == nil {
-		reply.WriteTo(conn, x.failed(x.ctx.TooLate()))
+		x.answerTo(conn, x.ctx.TooLate())
 		x.place.Answered()
 	}
 }
@@ -113,7 +114,17 @@ func (x *exchange) answerGoexit(w http.ResponseWriter) {
 		x.fail(w, errGoexit)
 		return
 	}
-	reply.WriteTo(conn, x.failed(errGoexit))
+	x.answerTo(conn, errGoexit)
+}
+
+// answerTo answers a failed call on a hijacked connection.
+func (x *exchange) answerTo(conn net.Conn, err error) {
+	if answer := x.lateAnswer(err); answer != nil {
+		reply.WriteTo(conn, http.StatusOK, answer)
+		return
+	}
+	status := x.failed(err)
+	reply.WriteTo(conn, int(status.Code), reply.Encode(status))
 }
 
 // decide stores the outcome of the handler. It reports whether the handler was in time.

@@ -36,6 +36,7 @@ type exchange struct {
 	place    server.Place
 	handler  handlerRun
 	observed *observedCall // nil without observers
+	effect   effect
 }
 
 // A clientConn is the client's side of a call.

@@ -20,11 +20,7 @@ import (
 // one sentence that the user sees.
 func (x *exchange) fail(w http.ResponseWriter, err error) {
 	x.closeIfDue(w)
-	if deadline, _ := x.ctx.Deadline(); x.client.http1 && !time.Now().Before(deadline) {
-		// The read deadline may have expired for a moment while net/http waited for a hang-up. net/http would
-		// then end the contexts of later calls on the connection before they begin.
-		reply.CloseConnection(w)
-	}
+	x.closeIfLate(w)
 	if own := (*reply.Failure)(nil); errors.As(err, &own) && own.RetryAfter != nil {
 		w.Header()["Retry-After"] = own.RetryAfter
 	}
@@ -38,6 +34,14 @@ func (x *exchange) fail(w http.ResponseWriter, err error) {
 	case restThenNext:
 	}
 	reply.WriteEarly(w, int(status.Code), reply.Encode(status))
+}
+
+// closeIfLate makes a late answer close its connection. The read deadline may have expired for a moment while net/http
+// waited for a hang-up. net/http would then end the contexts of later calls on the connection before they begin.
+func (x *exchange) closeIfLate(w http.ResponseWriter) {
+	if deadline, _ := x.ctx.Deadline(); x.client.http1 && !time.Now().Before(deadline) {
+		reply.CloseConnection(w)
+	}
 }
 
 // failed logs a failure, reports it to observers, and returns it as an API status, with the uid

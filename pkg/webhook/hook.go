@@ -39,7 +39,8 @@ type Hook struct {
 	host      *host // nil outside of a Server
 	observers []Observer
 
-	admitDeleting bool // see WithDeletingAdmitted
+	admitDeleting bool     // see WithDeletingAdmitted
+	chooseMode    ModeFunc // nil: all calls enforce
 
 	unknown      UnknownFieldsPolicy
 	unknownCalls *atomic.Uint64 // shared with copies

@@ -53,10 +53,14 @@ func isDeleting(operation admissionv1.Operation, oldObject []byte) bool {
 func (r *Request[T]) Controller() *metav1.OwnerReference {
 	docs := r.docs.open()
 	defer r.docs.close()
-	document := docs.object
 	if r.Operation == admissionv1.Delete {
-		document = docs.oldObject
+		return controllerIn(docs.oldObject)
 	}
+	return controllerIn(docs.object)
+}
+
+// controllerIn returns the owner reference with controller: true in a document, or nil.
+func controllerIn(document []byte) *metav1.OwnerReference {
 	for _, owner := range metadataOf(document).Metadata.OwnerReferences {
 		if owner.Controller != nil && *owner.Controller {
 			return &owner

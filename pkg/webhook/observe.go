@@ -50,9 +50,13 @@ type Observation struct {
 	DryRun    bool
 
 	Outcome Outcome
+	// Mode is the mode of the call; empty means Enforce. In Warn and Shadow, Withheld is what the hook decided and the
+	// API server does not see: Denied, Mutated or a failure. It is empty if nothing was withheld.
+	Mode     Mode
+	Withheld Outcome
 	// Code is the HTTP code of a failure, the code of a denial, or else 200.
 	Code int32
-	// Err is the error of a failed call, nil after a decision.
+	// Err is the error of a failed call, nil after a decision. With the mode Warn or Shadow, such a call is admitted.
 	Err error
 	// Duration is the time from the headers of the request until the answer was encoded.
 	Duration time.Duration
@@ -159,6 +163,7 @@ func (o *observedCall) end(x *exchange, result *Observation) {
 	result.Hook, result.Mutating = x.hook.Name(), x.hook.reg.Mutating
 	result.UID, result.Kind, result.Operation = f.UID, f.Kind, f.Operation
 	result.Namespace, result.Name, result.DryRun = f.Namespace, f.Name, f.DryRun
+	result.Mode, result.Withheld = x.effect.mode, x.effect.withheld
 	result.BodyBytes, result.Duration = o.bodyBytes, time.Since(x.ctx.Start)
 	for _, end := range slices.Backward(o.ends) {
 		func() {

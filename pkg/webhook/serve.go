@@ -84,6 +84,9 @@ func (h *Hook) serve(w http.ResponseWriter, r *http.Request, c call) {
 	switch {
 	case err == nil:
 		x.closeIfDue(w)
+		if x.effect.isLenient() {
+			x.closeIfLate(w)
+		}
 		if !reply.Write(w, http.StatusOK, b.answer) {
 			b.answer = nil
 		}
@@ -101,12 +104,19 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request, c call, b *buffers
 		return err
 	}
 	x := c.base()
+	if err := x.setMode(&b.wire); err != nil {
+		return err
+	}
 	d, p, err := h.decide(c, w, r, &b.wire)
+	if errors.Is(err, context.DeadlineExceeded) && x.ctx.Expired() {
+		err = x.ctx.TooLate()
+	}
 	switch {
-	case err == nil:
-	case errors.Is(err, context.DeadlineExceeded) && x.ctx.Expired():
-		return x.ctx.TooLate()
-	default:
+	case errors.Is(err, errAnswered):
+		return err
+	case x.effect.isLenient():
+		d, p = x.lenient(d, p, err)
+	case err != nil:
 		return err
 	}
 	if h.reg.Mutating {
@@ -118,7 +128,7 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request, c call, b *buffers
 	return nil
 }
 
-// read reads and decodes the request, and checks that the hook handles it.
+// read reads and decodes the request.
 func (h *Hook) read(w http.ResponseWriter, r *http.Request, c call, b *buffers) error {
 	memory := b.body
 	if h.raw {
@@ -144,11 +154,15 @@ func (h *Hook) read(w http.ResponseWriter, r *http.Request, c call, b *buffers) 
 	}
 	x.ctx.Describe(&b.wire.Metadata)
 	x.docs.begin(&b.wire)
-	return h.reg.CheckHandled(h.kinds, &b.wire)
+	return nil
 }
 
-// decide returns the decision of the handler and the patch of its changes.
+// decide returns the decision of the handler and the patch of its changes. It fails if the hook does not handle the
+// request.
 func (h *Hook) decide(c call, w http.ResponseWriter, r *http.Request, wire *review.Request) (*review.Decision, patch.Patch, error) {
+	if err := h.reg.CheckHandled(h.kinds, wire); err != nil {
+		return nil, nil, err
+	}
 	if h.admitsUnseen(wire) {
 		return review.Allow(), nil, nil
 	}

@@ -47,12 +47,11 @@ func Encode(status metav1.Status) []byte {
 	return append(body, '\n')
 }
 
-// WriteTo sends an API status on a hijacked connection and closes the connection.
-func WriteTo(conn net.Conn, status metav1.Status) {
+// WriteTo sends an answer on a hijacked connection and closes the connection.
+func WriteTo(conn net.Conn, code int, body []byte) {
 	defer func() { _ = conn.Close() }()
-	body := Encode(status)
 	answer := http.Response{
-		ProtoMajor: 1, ProtoMinor: 1, StatusCode: int(status.Code), Close: true,
+		ProtoMajor: 1, ProtoMinor: 1, StatusCode: code, Close: true,
 		Header:        http.Header{"Content-Type": jsonType},
 		ContentLength: int64(len(body)), Body: io.NopCloser(bytes.NewReader(body)),
 	}
