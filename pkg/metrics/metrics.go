@@ -48,11 +48,11 @@ type Options struct {
 
 // Metrics observes the calls of any number of servers and hooks. It is safe for concurrent use.
 type Metrics struct {
-	calls, handshakes         *prometheus.CounterVec
-	inFlight                  *prometheus.GaugeVec
-	duration                  *prometheus.HistogramVec
-	body, patch, patchChanges *prometheus.HistogramVec
-	traceID                   func(context.Context) string
+	calls, withheld, handshakes *prometheus.CounterVec
+	inFlight                    *prometheus.GaugeVec
+	duration                    *prometheus.HistogramVec
+	body, patch, patchChanges   *prometheus.HistogramVec
+	traceID                     func(context.Context) string
 
 	mu    sync.Mutex                          // held to add a hook
 	hooks atomic.Pointer[map[hookKey]*series] // replaced, never changed
@@ -73,7 +73,7 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 		return nil, err
 	}
 	m := newMetrics(o)
-	all := collectors{m.calls, m.inFlight, m.duration, m.body, m.patch, m.patchChanges, m.handshakes}
+	all := collectors{m.calls, m.withheld, m.inFlight, m.duration, m.body, m.patch, m.patchChanges, m.handshakes}
 	if err := register(reg, all, "the metrics of calls", "create one Metrics and use it for every server and hook"); err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func register(reg prometheus.Registerer, c prometheus.Collector, what, advice st
 }
 
 // The labels of the metrics of calls, in the order in which WithLabelValues takes their values.
-const labelWebhook, labelType, labelOutcome = "webhook", "type", "outcome"
+const labelWebhook, labelType, labelOutcome, labelMode = "webhook", "type", "outcome", "mode"
 
 // labelTraceID is the exemplar label that Grafana expects.
 const labelTraceID = "trace_id"
@@ -114,6 +114,10 @@ func newMetrics(o Options) *Metrics {
 			Name: "admitkit_calls_total",
 			Help: "Calls that have ended, by outcome.",
 		}, outcome),
+		withheld: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "admitkit_withheld_total",
+			Help: "Calls in the modes Warn and Shadow whose decision or failure had no effect, by mode and outcome.",
+		}, []string{labelWebhook, labelType, labelMode, labelOutcome}),
 		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "admitkit_calls_in_flight",
 			Help: "Calls that have not ended yet.",

@@ -51,6 +51,22 @@ func TestEveryOutcomeIsCounted(t *testing.T) {
 	}
 }
 
+// TestWithheldDecisions requires that a decision without effect is counted by its mode, next to the call itself.
+func TestWithheldDecisions(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	hook := mutating("a.example.com")
+	m := newMetrics(t, reg, metrics.Options{Hooks: []*webhook.Hook{hook}})
+	observe(m, hook, webhook.Observation{Outcome: webhook.Allowed})
+	if names := about(scrape(t, reg), "admitkit_withheld_total"); len(names) > 0 {
+		t.Errorf("nothing was withheld, but there are %v", names)
+	}
+	observe(m, hook, webhook.Observation{Outcome: webhook.Allowed, Mode: webhook.Shadow, Withheld: webhook.Denied})
+	check(t, scrape(t, reg), map[string]float64{
+		`admitkit_withheld_total{mode="Shadow",outcome="denied",type="mutating",webhook="a.example.com"}`: 1,
+		`admitkit_calls_total{outcome="allowed",type="mutating",webhook="a.example.com"}`:                 2,
+	})
+}
+
 func TestInFlight(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m, hook := newMetrics(t, reg, metrics.Options{}), validating("a.example.com")

@@ -26,6 +26,7 @@ type series struct {
 	patch       prometheus.Observer // nil for validating hooks, as is patchNumber
 	patchNumber prometheus.Observer
 	outcomes    map[webhook.Outcome]*outcome
+	withheld    *prometheus.CounterVec     // of this hook, by mode and outcome; most hooks have none
 	end         func(*webhook.Observation) // calls finish without a trace ID; created once, not per call
 }
 
@@ -68,6 +69,7 @@ func (m *Metrics) newSeries(key hookKey) *series {
 		inFlight: m.inFlight.WithLabelValues(name, kind),
 		body:     m.body.WithLabelValues(name, kind),
 		outcomes: map[webhook.Outcome]*outcome{},
+		withheld: m.withheld.MustCurryWith(prometheus.Labels{labelWebhook: name, labelType: kind}),
 	}
 	if key.mutating {
 		s.patch = m.patch.WithLabelValues(name, kind)
@@ -91,6 +93,9 @@ func (s *series) finish(c *webhook.Observation, traceID string) {
 	if o := s.outcomes[c.Outcome]; o != nil {
 		o.calls.Inc()
 		observe(o.duration(), c.Duration.Seconds(), traceID)
+	}
+	if c.Withheld != "" {
+		s.withheld.WithLabelValues(string(c.Mode), string(c.Withheld)).Inc()
 	}
 	if c.BodyBytes > 0 {
 		s.body.Observe(float64(c.BodyBytes))
