@@ -34,6 +34,7 @@ var layers = map[string][]string{
 	"access":        nil,
 	"external":      nil,
 	"celcheck":      {"patch", "review", "webhook"},
+	"rollout":       {"patch", "review", "webhook"},
 	"program":       {"patch", "review", "webhook", "certs", "install", "metrics"},
 	// These two work with any webhook, so they must not import our hook types.
 	"chain":       {"patch", "review", "certs"},

@@ -211,7 +211,9 @@ func TestLongAnnotations(t *testing.T) {
 		}
 		return nil
 	}).WithMode(webhook.Shadow)
-	denied := mutating(func(context.Context, *webhook.Request[corev1.Pod]) error { return webhook.Deny(strings.Repeat("é", 5000)) }).WithMode(webhook.Shadow)
+	denied := mutating(func(context.Context, *webhook.Request[corev1.Pod]) error {
+		return webhook.Deny(strings.Repeat("é", 5000))
+	}).WithMode(webhook.Shadow)
 	c := call{object: `{"kind":"Pod","apiVersion":"v1","spec":{"containers":[` + strings.Repeat(`{"image":"a"},`, 49) + `{"image":"a"}]}}`}
 	for key, hook := range map[string]*webhook.Hook{webhook.AuditWouldChange: long, webhook.AuditWouldDeny: denied} {
 		got := ask(t, hook, c).accepted(t, c, true).AuditAnnotations[key]

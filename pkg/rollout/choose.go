@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// latest is the value of a label that applies to every version of a policy.
+const latest = "latest"
+
+// modeOf returns the mode of a request.
+func (h *Hook) modeOf(ctx context.Context, req *webhook.ModeRequest, namespaceLabels func(context.Context, string) (map[string]string, error)) (webhook.Mode, error) {
+	var found labels.Set // of the Namespace, read when they are needed
+	read := func() (labels.Set, error) {
+		if found != nil || req.Namespace == "" {
+			return found, nil
+		}
+		own, err := namespaceLabels(ctx, req.Namespace)
+		if err != nil {
+			return nil, fmt.Errorf("the labels of namespace %s: %w", req.Namespace, err)
+		}
+		found = labels.Set{}
+		for key, value := range own {
+			found[key] = value
+		}
+		return found, nil
+	}
+	if h.NamespaceLabels != "" {
+		own, err := read()
+		if err != nil {
+			return "", err
+		}
+		if mode, err := h.labelled(own, req.Namespace); mode != "" || err != nil {
+			return mode, err
+		}
+	}
+	for i := range h.Rules {
+		matches, err := h.Rules[i].matches(h.Webhook, req, read)
+		if err != nil {
+			return "", err
+		}
+		if matches {
+			return h.Rules[i].Mode, nil
+		}
+	}
+	return h.Mode, nil
+}
+
+// labelled returns the mode that the labels of a Namespace choose, or an empty one.
+func (h *Hook) labelled(own labels.Set, namespace string) (webhook.Mode, error) {
+	for _, label := range []struct {
+		name string
+		mode webhook.Mode
+	}{{"enforce", webhook.Enforce}, {"warn", webhook.Warn}, {"audit", webhook.Shadow}} {
+		key := h.NamespaceLabels + "/" + label.name
+		value, ok := own[key]
+		if !ok {
+			continue
+		}
+		applies, err := coversVersion(value, h.Version)
+		if err != nil {
+			return "", fmt.Errorf("the label %s=%s of namespace %s: %w", key, value, namespace, err)
+		}
+		if applies {
+			return label.mode, nil
+		}
+	}
+	return "", nil
+}
+
+// coversVersion reports whether the value of a label applies to a version.
+func coversVersion(value, version string) (bool, error) {
+	if value == latest {
+		return true, nil
+	}
+	most, err := parseVersion(value)
+	if err != nil {
+		return false, fmt.Errorf("%w, or %s", err, latest)
+	}
+	own, err := parseVersion(version)
+	return own <= most, err
+}
+
+var errNoVersion = errors.New("must be a version such as v3")
+
+// parseVersion returns the number in a version such as v3.
+func parseVersion(text string) (int, error) {
+	digits, ok := strings.CutPrefix(text, "v")
+	n, err := strconv.Atoi(digits)
+	if !ok || err != nil || n < 0 || strconv.Itoa(n) != digits {
+		return 0, errNoVersion
+	}
+	return n, nil
+}
+
+// matches reports whether a request matches the rule.
+func (r *Rule) matches(name string, req *webhook.ModeRequest, read func() (labels.Set, error)) (bool, error) {
+	if len(r.Operations) > 0 && !slices.Contains(r.Operations, req.Operation) {
+		return false, nil
+	}
+	if r.Percent != nil && bucket(name, r.keyOf(req)) >= uint32(*r.Percent) { //nolint:gosec // from 0 to 100
+		return false, nil
+	}
+	if r.Namespaces == nil {
+		return true, nil
+	}
+	own, err := read()
+	return err == nil && req.Namespace != "" && r.selector.Matches(own), err
+}
+
+// keyOf returns the name by which a request counts for the percentage.
+func (r *Rule) keyOf(req *webhook.ModeRequest) string {
+	if r.Of == Owners {
+		if owner := req.Controller(); owner != nil {
+			return req.Namespace + "/" + owner.Kind + "/" + owner.Name
+		}
+		return req.Namespace + "/" + req.Kind.Kind + "/" + req.Name
+	}
+	if req.Namespace == "" {
+		return "/" + req.Name
+	}
+	return req.Namespace
+}
+
+// bucket returns a number from 0 to 99 that depends on the webhook and the key alone. The webhook is part of it, so that
+// not every policy begins with the same namespaces.
+func bucket(name, key string) uint32 {
+	sum := sha256.Sum256([]byte(name + "\x00" + key))
+	return binary.BigEndian.Uint32(sum[:4]) % 100
+}
