@@ -31,6 +31,7 @@ calls, changes, patches, denials and failures of each webhook, and finds:
   - two webhooks that revert each other's changes
   - patches that change nothing
   - slow webhooks
+  - what hooks that do not enforce yet would have done
 
 audit reads events of audit.k8s.io as JSON, one per line, as the API server
 writes them with --audit-log-path. Files can be compressed with gzip, and "-" is

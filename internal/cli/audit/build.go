@@ -214,6 +214,10 @@ func summary(k foundKey, f *findingRow) string {
 		return fmt.Sprintf("In %s: %s.", n, k.detail)
 	case secretInPatch:
 		return fmt.Sprintf("In %s, a patch of %s contained %s.", n, k.a, k.detail)
+	case withheld:
+		verb, rest, _ := strings.Cut(k.detail, " in ")
+		place, text, _ := strings.Cut(rest, ": ")
+		return fmt.Sprintf("%s would have %s %s in %s: %s", k.a, verb, n, place, text)
 	case bothRounds:
 		return fmt.Sprintf("In %s, %s each changed the object in round 0 and in round 1.", n, strings.Join(strings.Fields(k.detail), " and "))
 	}
