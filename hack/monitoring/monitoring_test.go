@@ -79,6 +79,15 @@ var scenarios = []struct {
 	{"the API server restarts and cancels calls", func(w *simulation, _ int) { w.usual(); w.call(webhook.Canceled, 100, time.Second/2) }, nil},
 	{"probe connections end before a handshake", func(w *simulation, _ int) { w.usual(); w.replica.metrics.HandshakeFailed("probe") }, nil},
 
+	{"a hook records a few denials", func(w *simulation, _ int) { w.usual(); w.withhold(webhook.Denied, 3) }, nil},
+	{"a hook records many more denials", func(w *simulation, i int) {
+		if w.usual(); i < 46 {
+			w.withhold(webhook.Denied, 1)
+		} else {
+			w.withhold(webhook.Denied, 60)
+		}
+	}, []string{"AdmitkitWithheldJump"}},
+
 	{"no replica", func(w *simulation, _ int) { w.replica = nil }, []string{"AdmitkitNoMetrics"}},
 	{"calls fail", func(w *simulation, _ int) { w.usual(); w.call(webhook.Failed, 10, time.Millisecond) }, []string{"AdmitkitCallsFail"}},
 	{"one panic", func(w *simulation, i int) {
@@ -261,6 +270,8 @@ func everything(t testing.TB) *simulation {
 		for _, outcome := range []webhook.Outcome{webhook.Failed, webhook.Panicked, webhook.TimedOut, webhook.Shed, webhook.Refused, webhook.Canceled} {
 			w.call(outcome, 1, time.Second)
 		}
+		w.withhold(webhook.Denied, 1)
+		w.withhold(webhook.Mutated, 1)
 		w.replica.metrics.HandshakeFailed("untrusted")
 		w.failsOpen()
 		w.failsClosed()

@@ -107,6 +107,14 @@ func (w *simulation) call(outcome webhook.Outcome, count int, took time.Duration
 	}
 }
 
+// withhold simulates calls of a hook that only records what it would do.
+func (w *simulation) withhold(outcome webhook.Outcome, count int) {
+	for range count {
+		_, end := w.replica.metrics.Begin(w.t.Context(), w.hook, &http.Request{})
+		end(&webhook.Observation{Hook: w.hook.Name(), Mutating: true, Outcome: webhook.Allowed, Mode: webhook.Shadow, Withheld: outcome, Duration: time.Millisecond})
+	}
+}
+
 // usual simulates a good minute: a few hundred calls and a probe that disconnects.
 func (w *simulation) usual() {
 	w.call(webhook.Allowed, 200, 3*time.Millisecond)
