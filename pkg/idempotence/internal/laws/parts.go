@@ -78,7 +78,7 @@ func (l partsThere) missing(c *Case, x *objects.Object, plain, out *session.Outc
 // leftOut returns a part that the webhook adds to x according to plain, but that out lacks.
 func (l partsThere) leftOut(law Law, x *objects.Object, plain, out *session.Outcome) (tree.Change, bool) {
 	for _, change := range edits.Single(tree.Changes(x.Doc, plain.After.Doc)) {
-		if change.Kind == tree.Added && !tree.Has(out.After.Doc, change.Path) && !elsewhere(out.After.Doc, change) && !l.intended(law, change) {
+		if change.Kind == tree.Added && !tree.HasLike(out.After.Doc, change.Path) && !elsewhere(out.After.Doc, change) && !l.intended(law, change) {
 			return change, true
 		}
 	}

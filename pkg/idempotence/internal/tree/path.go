@@ -95,6 +95,29 @@ func Get(doc any, p Path) (any, bool) {
 // Has reports whether there is a value at a path.
 func Has(doc any, p Path) bool { _, ok := Get(doc, p); return ok }
 
+// HasLike is like Has, but it also finds an element whose key other elements of its list have, too.
+func HasLike(doc any, p Path) bool {
+	for i, s := range p {
+		list, isList := doc.([]any)
+		if !s.Element || !isList {
+			next, ok := Get(doc, Path{s})
+			if doc = next; !ok {
+				return false
+			}
+			continue
+		}
+		at := indexOf(list, s, p[:i])
+		if at < 0 && s.Nth == 0 {
+			at = slices.IndexFunc(list, func(element any) bool { return Identity(p[:i], element) == s.Key })
+		}
+		if at < 0 {
+			return false
+		}
+		doc = list[at]
+	}
+	return true
+}
+
 func indexOf(list []any, s Step, at Path) int {
 	n := 0
 	for i, key := range identities(at, list) {
