@@ -104,9 +104,18 @@ func toStore(o *Object) *unstructured.Unstructured {
 	return u
 }
 
+// texts returns the messages of errors. It leaves out the error that some rules were not evaluated because of the other
+// errors: it has neither a field nor a value. Any other error without a field is about the whole object.
 func texts(errs field.ErrorList) (out []string) {
+	const noField = "<nil>"
 	for _, err := range errs {
-		out = append(out, err.Error())
+		text, ofObject := strings.CutPrefix(err.Error(), noField)
+		switch {
+		case !ofObject:
+			out = append(out, text)
+		case err.BadValue != nil || len(errs) == 1:
+			out = append(out, "the object"+text)
+		}
 	}
 	return out
 }
