@@ -130,6 +130,12 @@ const (
 	ReasonCallsRepeated   ReasonCode = "CallsRepeated"   // Count; Names of the laws with the broken connections
 )
 
+// Codes for what the webhook never changed: see [Report.Untried].
+const (
+	ReasonNoInitContainer ReasonCode = "NoInitContainer" // Kind: other containers were changed
+	ReasonNoUpdate        ReasonCode = "NoUpdate"        // Kind: the rules have UPDATE
+)
+
 // String returns the text of the reason with the default hint, which is for the author of a Go test.
 func (r Reason) String() string { return r.Text(nil) }
 

@@ -207,6 +207,10 @@ func (r Reason) ofNote(all Hints, hint string) string {
 		return fmt.Sprintf("%s is inconclusive (%s), which is allowed: %s", r.Kind, r.because(all), r.Detail)
 	case ReasonExceptionUnused:
 		return "the exception for " + exempted(r.Path, r.Law) + " was not needed, because nothing there breaks a law: " + r.hintFor(hint)
+	case ReasonNoInitContainer:
+		return r.Kind + ": no init container was ever changed"
+	case ReasonNoUpdate:
+		return r.Kind + ": no UPDATE was ever changed"
 	case ReasonSlowCall:
 		return fmt.Sprintf("the slowest call took %s: for %s", r.Limit.Round(100*time.Millisecond), r.Detail)
 	case ReasonFilled:

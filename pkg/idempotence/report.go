@@ -60,6 +60,9 @@ type Report struct {
 	Replayed []Replayed `json:"replayed,omitempty"`
 	// Notes report limits of the run that do not affect the verdicts.
 	Notes []Reason `json:"notes,omitempty"`
+	// Untried are parts of objects that the webhook never changed in the run, although it changed similar ones. Whether
+	// it treats them correctly is not known.
+	Untried []Reason `json:"untried,omitempty"`
 	// Incomplete are the reasons why the run cannot decide whether the webhook passes. It is empty for a
 	// complete run.
 	Incomplete []Reason `json:"incomplete,omitempty"`
@@ -241,7 +244,7 @@ func (r *Report) worded() *Report {
 		}
 		return out
 	}
-	out.Notes, out.Incomplete = all(r.Notes), all(r.Incomplete)
+	out.Notes, out.Untried, out.Incomplete = all(r.Notes), all(r.Untried), all(r.Incomplete)
 	out.Laws, out.Replayed = slices.Clone(r.Laws), slices.Clone(r.Replayed)
 	for i := range out.Laws {
 		out.Laws[i].Reason = one(out.Laws[i].Reason)

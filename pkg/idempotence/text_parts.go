@@ -261,4 +261,7 @@ func (p *printer) passes(r *Report) {
 		text += "; not tried: " + strings.Join(unknown, ", ")
 	}
 	p.hanging(p.paint(green, "passes: "), text)
+	if len(r.Untried) > 0 {
+		p.hanging(p.paint(yellow, "not seen: "), r.Texts(r.Untried))
+	}
 }

@@ -37,6 +37,7 @@ func (r *Report) add(of *run) {
 	if len(of.Filled) > 0 {
 		r.Notes = append(r.Notes, Reason{Code: ReasonFilled, Names: slices.Sorted(maps.Keys(of.Filled))})
 	}
+	r.addUntried(of)
 	decide := of.verdicts()
 	for i := range of.Exceptions {
 		r.needed[i] = r.needed[i] || of.Needed(i)
@@ -51,6 +52,20 @@ func (r *Report) add(of *run) {
 		if result.Verdict == Inconclusive {
 			r.doubt(of, result)
 		}
+	}
+}
+
+// addUntried records what the webhook never changed in a run, although it changed other objects or containers.
+func (r *Report) addUntried(of *run) {
+	if of.opts.only != "" || of.Tally.Changed == 0 {
+		return
+	}
+	name, inside := of.Kind.Name(), of.Behaviour.Inside
+	if inside["containers"] && !inside["initContainers"] {
+		r.Untried = append(r.Untried, Reason{Code: ReasonNoInitContainer, Kind: name})
+	}
+	if of.Handles(admissionv1.Update) && !of.Behaviour.Updates {
+		r.Untried = append(r.Untried, Reason{Code: ReasonNoUpdate, Kind: name})
 	}
 }
 

@@ -8,7 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	admissionv1 "k8s.io/api/admission/v1"
+
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
 // A Behaviour counts how many kinds of patches and denials the webhooks of a run have sent.
@@ -16,13 +19,18 @@ type Behaviour struct {
 	kinds   map[string]bool // operations and paths of patches, without keys and indexes
 	denials map[string]bool // messages, without names and numbers
 	known   map[string]bool // texts of recorded patches
+	// Updates is set once the webhooks have changed an object in an UPDATE.
+	Updates bool
+	// Inside has the lists of containers in which the webhooks have changed an element that was there, such as
+	// "initContainers".
+	Inside map[string]bool
 }
 
 // mostKnownPatches is the maximum number of patches in known. A patch in known need not be decoded again.
 const mostKnownPatches = 1024
 
 func newBehaviour() *Behaviour {
-	return &Behaviour{kinds: map[string]bool{}, denials: map[string]bool{}, known: map[string]bool{}}
+	return &Behaviour{kinds: map[string]bool{}, denials: map[string]bool{}, known: map[string]bool{}, Inside: map[string]bool{}}
 }
 
 // Patches returns the number of kinds of patches.
@@ -40,11 +48,30 @@ func (b *Behaviour) note(q *Query, a *Answer) {
 	case b == nil || a.Fault != "":
 	case !a.Allowed:
 		b.denials[kindOfMessage(a.Message, objects.NameOf(q.Object, q.Old))] = true
-	case len(a.Patch) > 0 && !b.known[string(a.Patch)]:
-		if len(b.known) < mostKnownPatches {
-			b.known[string(a.Patch)] = true
+	case len(a.Patch) == 0:
+	case q.Operation == admissionv1.Update && !b.Updates:
+		b.Updates = true
+		b.notePatch(q, a)
+	case !b.known[string(a.Patch)]:
+		b.notePatch(q, a)
+	}
+}
+
+// notePatch records a patch.
+func (b *Behaviour) notePatch(q *Query, a *Answer) {
+	if len(b.known) < mostKnownPatches {
+		b.known[string(a.Patch)] = true
+	}
+	b.kinds[kindOfPatch(a.Patch)] = true
+	if q.Object == nil || a.After == nil {
+		return
+	}
+	for _, c := range tree.Changes(q.Object.Doc, a.After.Doc) {
+		for i, step := range c.Path {
+			if step.Element && i < len(c.Path)-1 && strings.HasSuffix(strings.ToLower(c.Path[i-1].Name), "containers") {
+				b.Inside[c.Path[i-1].Name] = true
+			}
 		}
-		b.kinds[kindOfPatch(a.Patch)] = true
 	}
 }
 
