@@ -44,7 +44,7 @@ func wrongAssumptionPatterns() []Case {
 		})).breaks("L7"),
 		deploymentCase("M25 changes the selector in an update", typed(selects)).breaks("L6"),
 		onPods("M26 sorts the containers", sortsContainers).breaks("L12"),
-		onPods("M27 keeps its variable first", envFirst(true)).breaks("L12"),
+		onPods("M27 keeps its variable first", envFirst(true)).breaks("L12").advice(),
 		onPods("M28 keeps its container last", sidecarLast).breaks("L12"),
 		onPods("M29 records the registry of the first call", recordsRegistry(false)).against(imagePrefixedOnce).breaks("L11"),
 		onPods("M30 skips Pods in deletion, but not existing Pods", unless(deleted, sidecarIfAbsent)).on(create, update).breaks("L6"),

@@ -91,7 +91,7 @@ func (r *Run) try(c *laws.Case) {
 		return
 	}
 	places := r.PlacesOf(f)
-	if r.Tally.knows(f, places...) {
+	if r.Tally.knows(f, places...) || r.varies(f) {
 		return
 	}
 	late := slices.ContainsFunc(f.Outcomes, (*session.Outcome).Late)

@@ -119,11 +119,23 @@ func (l afterEdits) accumulates(c *Case, x *objects.Object, first, second *sessi
 		known := slices.ContainsFunc(before, func(b duplicate) bool { return b.list.String() == r.list.String() })
 		edited := slices.ContainsFunc(c.Edits, func(e edits.Edit) bool { return e.Path.HasPrefix(r.list) || r.list.HasPrefix(e.Path) })
 		if !known && !edited && !l.excepted(c.Law, r.list) {
-			return l.Finding(c, Accumulates, fmt.Sprintf("after an edit by another party, the webhook adds an element again: %s has %s twice", r.list, tree.Encode(r.element)), first, second)
+			v := l.Finding(c, Accumulates, fmt.Sprintf("after an edit by another party, the webhook adds an element again: %s has %s twice", r.list, tree.Encode(r.element)), first, second)
+			v.Advice = isHarmlessTwice(r.list) && !slices.ContainsFunc(c.Edits, func(e edits.Edit) bool { return edits.IsNote(e.Path) })
+			return v
 		}
 	}
 	return nil
 }
+
+// allOrAny are lists of conditions that must all be true, or of which any must be true.
+var allOrAny = []string{
+	"requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms", "matchExpressions", "matchFields", "tolerations",
+}
+
+// isHarmlessTwice reports whether an element that a list has twice means the same as an element that it has once. A
+// webhook that completes several such lists together adds the elements of all of them again after one of them has
+// changed. If only an annotation of the webhook has changed, it does not look at the lists at all.
+func isHarmlessTwice(list tree.Path) bool { return slices.Contains(allOrAny, list.Last()) }
 
 // parts returns the number of containers and volumes in a document.
 func parts(doc any) (n int) {

@@ -3,9 +3,13 @@
 package laws
 
 import (
+	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 
@@ -52,23 +56,69 @@ func (t *Trial) refused(c *Case, when string, problems []string, outcomes ...*se
 	if !slices.ContainsFunc(problems, func(p string) bool { return !strings.Contains(p, "windows pod") }) {
 		v.Mode, v.Advice = InvalidOnWindows, true // few clusters have Windows nodes
 	}
-	if !slices.ContainsFunc(problems, func(p string) bool { return !t.omitted(p, outcomes[len(outcomes)-1]) }) {
+	last := outcomes[len(outcomes)-1]
+	if len(last.Calls) == 0 {
+		return v
+	}
+	sent, err := tree.Decode(last.Calls[0].Exchange.Object)
+	if err == nil && !slices.ContainsFunc(problems, func(p string) bool { return !t.isOfUser(p, sent, last.After.Doc) }) {
 		v.Advice = true
 	}
 	return v
 }
 
+// isOfUser reports whether the author of the object that was sent caused a problem of the result, and sees that in the
+// API server's error.
+func (t *Trial) isOfUser(problem string, sent, result any) bool {
+	paths := objects.ProblemPaths(problem)
+	if len(paths) == 0 {
+		return false
+	}
+	notes := noteValues(sent)
+	return t.omitted(problem, sent, result) || !slices.ContainsFunc(paths, func(pointer string) bool {
+		p := pathOf(result, pointer)
+		value, _ := tree.Get(result, p)
+		text, isText := value.(string)
+		return !(isText && notes[text] || exceedsZero(problem, sent, p))
+	})
+}
+
+// noteValues returns the values of all annotations in a document. Annotations can have any text. A webhook that copies
+// one into another field leaves it to the API server to check the text.
+func noteValues(doc any) map[string]bool {
+	values := map[string]bool{}
+	tree.Leaves(doc, func(p tree.Path, value any) {
+		if text, ok := value.(string); ok && len(p) > 1 && p[len(p)-2].Name == "annotations" {
+			values[text] = true
+		}
+	})
+	return values
+}
+
+var limitOfZero = regexp.MustCompile(`must be less than or equal to (\S+) limit of 0$`)
+
+// exceedsZero reports whether a problem is that requests, at p, exceed a limit of 0 in the object that was sent. Nobody
+// wants such a limit.
+func exceedsZero(problem string, sent any, p tree.Path) bool {
+	exceeded := limitOfZero.FindStringSubmatch(problem)
+	if exceeded == nil || p.Last() != "requests" {
+		return false
+	}
+	limit, ok := tree.Get(sent, p[:len(p)-1].Member("limits").Member(exceeded[1]))
+	q, err := resource.ParseQuantity(fmt.Sprint(limit))
+	return ok && err == nil && q.IsZero()
+}
+
 // omitted reports whether the object of a request lacked a required field that the samples have. An author who leaves
 // out all of a struct, such as a Pod in a template, gets this error because the webhook writes the rest of the struct.
 // The error names what to add. A field of an element that the webhook has added is not omitted.
-func (t *Trial) omitted(problem string, out *session.Outcome) bool {
+func (t *Trial) omitted(problem string, sent, result any) bool {
 	paths := objects.ProblemPaths(problem)
-	if !strings.Contains(problem, ": Required value") || len(paths) == 0 || len(out.Calls) == 0 {
+	if !strings.Contains(problem, ": Required value") || len(paths) == 0 {
 		return false
 	}
-	sent, err := tree.Decode(out.Calls[0].Exchange.Object)
-	return err == nil && !slices.ContainsFunc(paths, func(pointer string) bool {
-		p := pathOf(out.After.Doc, pointer)
+	return !slices.ContainsFunc(paths, func(pointer string) bool {
+		p := pathOf(result, pointer)
 		element := p
 		for len(element) > 0 && !element[len(element)-1].Element {
 			element = element[:len(element)-1]

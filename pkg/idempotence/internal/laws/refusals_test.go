@@ -5,8 +5,6 @@ package laws
 import (
 	"testing"
 
-	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
-	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
@@ -29,10 +27,39 @@ func TestOmitted(t *testing.T) {
 		"a value that the API server rejects": {`{"spec":{"jobs":[{"name":"a","template":{}}]}}`, `spec.jobs[0].template.spec.containers: Invalid value: "null"`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			call := &session.Answer{Allowed: true, After: &objects.Object{Doc: parsed(t, result)}}
-			call.Exchange.Object = []byte(tc.sent)
 			trial := &Trial{Options: Options{Inputs: givenContainers{}}}
-			if got := trial.omitted(tc.problem, &session.Outcome{Answer: call, Calls: []*session.Answer{call}}); got != tc.want {
+			if got := trial.omitted(tc.problem, parsed(t, tc.sent), parsed(t, result)); got != tc.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
+
+func TestIsOfUser(t *testing.T) {
+	const result = `{"metadata":{"annotations":{"key":"-1"}},"spec":{"topologyKey":"-1","zone":"","containers":[{"name":"a",
+		"resources":{"limits":{"cpu":"1","memory":"0"},"requests":{"cpu":"2","memory":"64Mi"}}}]}}`
+	const key, zone = `spec.topologyKey: Invalid value: "-1"`, `spec.zone: Required value`
+	const memory = `spec.containers[0].resources.requests: Invalid value: "64Mi": must be less than or equal to memory limit of 0`
+	const cpu = `spec.containers[0].resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1`
+	sent := func(note, limit string) string {
+		return `{"metadata":{"annotations":{"key":"` + note + `"}},"spec":{"containers":[{"name":"a","resources":{"limits":{"cpu":"1","memory":"` + limit + `"}}}]}}`
+	}
+	for name, tc := range map[string]struct {
+		sent, problem string
+		want          bool
+	}{
+		"a copied annotation":         {sent("-1", "0"), key, true},
+		"another text":                {sent("-2", "0"), key, false},
+		"a copied empty annotation":   {sent("", "0"), zone, true},
+		"an empty text of nobody":     {sent("-1", "0"), zone, false},
+		"a limit of 0":                {sent("-1", "0"), memory, true},
+		"a limit of the webhook":      {sent("-1", "1Gi"), memory, false},
+		"a limit that is not 0":       {sent("-1", "0"), cpu, false},
+		"a problem without any field": {sent("-1", "0"), "the object: Invalid value", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			trial := &Trial{Options: Options{Inputs: givenContainers{}}}
+			if got := trial.isOfUser(tc.problem, parsed(t, tc.sent), parsed(t, result)); got != tc.want {
 				t.Errorf("got %t", got)
 			}
 		})

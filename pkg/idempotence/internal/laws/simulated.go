@@ -253,17 +253,19 @@ func growsForever(history []*session.Outcome) bool {
 
 // isContested reports whether two webhooks only enforce different values of the same fields, so that the user sees
 // which one wins. history does not settle, and i is the index of the last call that changes the object. That call and
-// the one before it must replace single values only.
+// the one before it must replace single values only, or move variables: a webhook has to put a variable before all
+// others that refer to it.
 func (l settles) isContested(law Law, history []*session.Outcome, i int) bool {
 	if i < 2 || !l.moves(law, history, i-1) {
 		return false
 	}
 	for _, at := range []int{i, i - 1} {
 		for _, c := range l.differences(law, history[at-1].After, history[at].After) {
-			if c.Kind != tree.Replaced && oneValue(c.Path).Last() != "command" {
+			isMovedVariable := c.Kind == tree.Moved && c.Path.Last() == "env"
+			if c.Kind != tree.Replaced && oneValue(c.Path).Last() != "command" && !isMovedVariable {
 				return false
 			}
 		}
 	}
-	return tree.Size(history[i].After.Doc) <= tree.Size(history[2-i%2].After.Doc)
+	return tree.Size(history[i].After.Doc) <= tree.Size(history[4-i%2].After.Doc) // in the first round, both add their parts
 }
