@@ -64,6 +64,28 @@ func violations(r *Report) string {
 	return strings.Join(all, ", ")
 }
 
+// encoded marks an object. If the mark is new, it also writes the zero values of a Go type: into a struct and into each
+// variable.
+func encoded(_ *admissionv1.AdmissionRequest, doc document) {
+	notes, spec := at(doc, "metadata", "annotations"), at(doc, "spec")
+	if notes["example.com/ok"] != nil {
+		return
+	}
+	notes["example.com/ok"] = "yes"
+	structs := []document{at(spec, "creator")}
+	list, _ := spec["env"].([]any)
+	for _, variable := range list {
+		structs = append(structs, variable.(document))
+	}
+	for i, s := range structs {
+		for _, name := range [][]string{{"name", "team"}, {"value", "note"}}[min(i, 1)] {
+			if s[name] == nil {
+				s[name] = ""
+			}
+		}
+	}
+}
+
 // TestFindingsAreWeighed tests webhooks for a custom resource. Some of them do something harmless or intended. Others
 // look similar, but are broken: only these may have violations.
 func TestFindingsAreWeighed(t *testing.T) {
@@ -91,6 +113,12 @@ func TestFindingsAreWeighed(t *testing.T) {
 			}
 			at(doc, "status")
 		}, ""},
+		{"encodes its type when it changes something", encoded, ""},
+		{"writes an empty text", func(_ *admissionv1.AdmissionRequest, doc document) {
+			if at(doc, "spec")["id"] == nil {
+				at(doc, "spec")["id"] = ""
+			}
+		}, "L11 adds a zero value"},
 		{"draws a name and keeps it", func(_ *admissionv1.AdmissionRequest, doc document) {
 			if at(doc, "spec")["id"] == nil {
 				at(doc, "spec")["id"] = fmt.Sprint("id-", drawn.Add(1))

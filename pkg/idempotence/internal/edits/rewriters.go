@@ -66,13 +66,13 @@ func inContainers(doc any, change func(c Fields)) any {
 	return doc
 }
 
-// unordered are the lists whose order has no meaning.
-var unordered = []string{"volumes", "volumeMounts", "tolerations", "imagePullSecrets", "hostAliases"}
+// Unordered are the lists whose order has no meaning.
+var Unordered = []string{"volumes", "volumeMounts", "tolerations", "imagePullSecrets", "hostAliases"}
 
 // sorted sorts the lists whose order has no meaning.
 func sorted(doc any) any {
 	tree.Lists(doc, func(p tree.Path, list []any) {
-		if !slices.Contains(unordered, p.Last()) {
+		if !slices.Contains(Unordered, p.Last()) {
 			return
 		}
 		ordered := slices.Clone(list)

@@ -24,12 +24,13 @@ type Tally struct {
 	Advised map[laws.Law]bool        // laws with advice
 	Modes   map[laws.Law][]laws.Mode // failure modes of the violations
 	causes  map[laws.Law][]cause     // of the findings
+	refused map[string]bool          // Refusals of the violations of L1
 	Tried   map[laws.Law]int         // cases tried
 	Decided map[laws.Law]int         // cases that decided whether the law passes
 }
 
 func newTally() Tally {
-	return Tally{Broken: map[laws.Law]bool{}, Advised: map[laws.Law]bool{}, Modes: map[laws.Law][]laws.Mode{}, causes: map[laws.Law][]cause{}, Tried: map[laws.Law]int{}, Decided: map[laws.Law]int{}}
+	return Tally{Broken: map[laws.Law]bool{}, Advised: map[laws.Law]bool{}, Modes: map[laws.Law][]laws.Mode{}, causes: map[laws.Law][]cause{}, refused: map[string]bool{}, Tried: map[laws.Law]int{}, Decided: map[laws.Law]int{}}
 }
 
 // A cause describes the cause of a finding: how the law fails, and at which fields.
@@ -60,15 +61,23 @@ func (t *Tally) Add(f *laws.Finding, places ...string) {
 		t.Advised[law] = true
 		return
 	}
+	if law == laws.L1 {
+		for _, refusal := range f.Refusals {
+			t.refused[refusal] = true
+		}
+	}
 	t.Broken[law] = true
 	t.Modes[law] = append(t.Modes[law], f.Mode)
 }
 
 // knows reports whether a finding repeats an earlier one. A violation repeats a violation of the same law with the same
 // cause. Advice repeats any finding of the same law with the same cause or mode. A patch without effect repeats such a
-// finding of any law.
+// finding of any law. A result that the API server rejects for the same reason as a violation of L1 repeats that one.
 func (t *Tally) knows(f *laws.Finding, places ...string) bool {
 	if f.Mode == laws.NoOpPatch && (t.knowsMode(laws.L1, f.Mode) || t.knowsMode(laws.L10, f.Mode) || t.knowsMode(laws.L5, f.Mode)) {
+		return true
+	}
+	if f.Case.Law != laws.L1 && len(f.Refusals) > 0 && !slices.ContainsFunc(f.Refusals, func(r string) bool { return !t.refused[r] }) {
 		return true
 	}
 	this := cause{f.Mode, f.Advice, places}

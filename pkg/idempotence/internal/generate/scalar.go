@@ -124,11 +124,19 @@ func (f *filler) scalar(n *node) (any, bool) {
 
 // intOrString generates a number or a text, as the limits allow.
 func (f *filler) intOrString(n *node) (any, bool) {
-	if n.limits != nil && n.limits.pattern != nil {
+	switch {
+	case n.limits == nil || n.limits.pattern == nil:
+	case n.limits.pattern.MatchString("250m") && n.limits.pattern.MatchString("2Gi"):
+		return pick[any](f.build, quantities...), true
+	default:
 		return f.text(n)
 	}
 	return pick[any](f.build, int64(1), "25%", "1"), true
 }
+
+// quantities are the values of fields with the pattern of quantities. Other texts with that pattern, such as "1e.5", are no
+// quantities.
+var quantities = []any{"1", "250m", "2Gi", "0.5", "+.5", "1e3", int64(2)}
 
 // bounds returns the smallest and the largest legal integer. low and high are the values for a node without limits.
 func (l *limits) bounds(low, high float64) (float64, float64) {

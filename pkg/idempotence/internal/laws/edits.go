@@ -50,7 +50,9 @@ func (l afterEdits) check(c *Case) *Finding {
 	}
 	if third.OK() {
 		if changes := l.differences(c.Law, second.After, third.After); len(changes) > 0 {
-			return l.Finding(c, changeMode(changes), "after an edit by another party, two more calls differ: "+summary(changes), first, second, third)
+			v := l.Finding(c, changeMode(changes), "after an edit by another party, two more calls differ: "+summary(changes), first, second, third)
+			v.Advice = !slices.ContainsFunc(changes, func(c tree.Change) bool { return !isSlightMove(c) }) && l.settlesNow(s, third.After)
+			return v
 		}
 	}
 	if v := l.afterOtherForm(c, edited, first, second); v != nil {
@@ -71,6 +73,12 @@ func (l afterEdits) check(c *Case) *Finding {
 func (l afterEdits) failsEarly(c *Case, x *objects.Object) bool {
 	early, ok := l.Edited(x, c.Edits)
 	return ok && l.F(l.Fresh(), session.Query{Object: early}).Fault != ""
+}
+
+// settlesNow reports whether another call does not change an object.
+func (t *Trial) settlesNow(s session.Instances, o *objects.Object) bool {
+	out := t.F(s, session.Query{Object: o})
+	return out.OK() && len(t.differences(L4a, o, out.After)) == 0
 }
 
 // deniedLater returns a finding if the webhook denies an object after an edit, but allows it if the edit came

@@ -34,7 +34,7 @@ func (t *Trial) differences(law Law, a, b *objects.Object) []tree.Change {
 		return nil
 	}
 	changes := slices.DeleteFunc(tree.Changes(a.Doc, b.Doc), func(c tree.Change) bool {
-		return t.intended(law, c) || isSpelling(c) || comparesRuns[law] && isTokenMount(c)
+		return t.intended(law, c) || isSpelling(c) || t.isIgnoredStatus(c) || comparesRuns[law] && isTokenMount(c)
 	})
 	return t.dropPairs(law, changes)
 }

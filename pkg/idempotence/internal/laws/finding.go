@@ -21,6 +21,7 @@ type Finding struct {
 	OnCopies bool               // advice, because only a copy of an object reaches the webhook a second time
 	Summary  string             // what happened, in words
 	Outcomes []*session.Outcome // the requests that show the failure
+	Refusals []string           // the API server's reasons to reject the result, in the form of session.FieldOf
 }
 
 // Finding returns a finding about a case, with the kind and the operation of the trial.

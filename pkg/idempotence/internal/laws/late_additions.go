@@ -55,7 +55,7 @@ func (l lateAdditions) check(c *Case) *Finding {
 	if e, ok := inText(c); ok {
 		return l.lateItems(c, e, first, late, start, fresh)
 	}
-	differences := l.content(c.Law, late.After, fresh.After)
+	differences := l.withoutEncoding(l.content(c.Law, late.After, fresh.After))
 	if len(differences) == 0 {
 		return nil
 	}
@@ -65,7 +65,7 @@ func (l lateAdditions) check(c *Case) *Finding {
 		v.Summary = "after an addition between two calls, " + same
 		return v
 	}
-	if l.setOnce(c.Law, x, first.After, late.After, fresh.After, atFront(c.Edits), l.twice) {
+	if ofSibling(c.Edits, x, first.After, differences) || l.setOnce(c.Law, x, first.After, late.After, fresh.After, atFront(c.Edits), l.twice) {
 		v.Advice = true
 	}
 	return v
@@ -109,6 +109,19 @@ func twiceIn(list []string) string {
 		}
 	}
 	return ""
+}
+
+// ofSibling reports whether two results differ only in defaults that the first call set, in an object or element to which
+// an edit then added another field. A webhook may choose a default by its siblings, and keep it.
+func ofSibling(list []edits.Edit, x, first *objects.Object, differences []tree.Change) bool {
+	return !slices.ContainsFunc(differences, func(d tree.Change) bool {
+		value, set := tree.Get(first.Doc, d.Path)
+		kept := d.Kind == tree.Replaced && !isComposite(d.Old) && set && tree.Equal(value, d.Old) && !tree.Has(x.Doc, d.Path)
+		return !kept || !slices.ContainsFunc(list, func(e edits.Edit) bool {
+			n := len(d.Path) - 1
+			return len(e.Path) > n && e.Path.HasPrefix(d.Path[:n]) && !e.Path[n].Element
+		})
+	})
 }
 
 func atFront(list []edits.Edit) bool {

@@ -16,7 +16,7 @@ import (
 // belong to the webhook's own element: the webhook may be meant to remove them.
 func (t *Trial) lost(c *Case, before *objects.Object, out *session.Outcome, when string) *Finding {
 	gone := slices.DeleteFunc(losses(t.differences(c.Law, before, out.After), out.After.Doc, t.Inputs.Same), func(gone tree.Change) bool {
-		return t.intended(c.Law, gone)
+		return t.intended(c.Law, gone) || t.isZeroOfUser(gone)
 	})
 	if len(gone) == 0 {
 		return nil
@@ -46,9 +46,13 @@ func (t *Trial) lost(c *Case, before *objects.Object, out *session.Outcome, when
 // losses returns the changes that remove values. A changed element is not a loss, but its removed members are. same
 // reports whether two elements have equal keys.
 func losses(changes []tree.Change, after any, same func(list tree.Path, a, b any) bool) (gone []tree.Change) {
-	instead := map[int]bool{} // indexes of added elements that replace a removed one
+	instead := map[int]string{} // what is left of the text of an added element that replaces a removed one, by index
 	for _, c := range changes {
-		if now, ok := stillThere(changes, c, same); ok {
+		now, ok := stillThere(changes, c, same)
+		if !ok {
+			now, ok = inSibling(after, c)
+		}
+		if ok {
 			for _, inner := range losses(tree.Changes(c.Old, now), now, func(tree.Path, any, any) bool { return false }) {
 				inner.Path = slices.Concat(c.Path, inner.Path)
 				gone = append(gone, inner)
@@ -79,6 +83,23 @@ func stillThere(changes []tree.Change, c tree.Change, same func(list tree.Path, 
 	return nil, false
 }
 
+// inSibling returns the container with the name of a removed one in another list of containers of the same Pod.
+func inSibling(after any, c tree.Change) (any, bool) {
+	n := len(c.Path)
+	if n < 2 || c.Kind != tree.Removed || !c.Path[n-1].Element || !slices.Contains(containerLists, c.Path[n-2].Name) {
+		return nil, false
+	}
+	for _, list := range containerLists {
+		if now, ok := tree.Get(after, c.Path[:n-2].Member(list).Element(c.Path[n-1].Key, 0)); ok && list != c.Path[n-2].Name {
+			return now, true
+		}
+	}
+	return nil, false
+}
+
+// containerLists are the lists of containers in a Pod. Their elements have different names.
+var containerLists = []string{"containers", "initContainers", "ephemeralContainers"}
+
 // Each group in unions lists fields that exclude each other: setting one of them replaces another.
 var unions = [][]string{{"value", "valueFrom"}, {"exec", "httpGet", "tcpSocket", "grpc", "sleep"}}
 
@@ -94,9 +115,9 @@ func overwritten(after any, p tree.Path) bool {
 	return false
 }
 
-// replaced reports whether another element took the place of a removed one. It records the index of that element in
-// instead.
-func replaced(changes []tree.Change, c tree.Change, instead map[int]bool) bool {
+// replaced reports whether another element took the place of a removed one, and records it in instead. A text can take
+// the place of several texts that are joined in it.
+func replaced(changes []tree.Change, c tree.Change, instead map[int]string) bool {
 	if last := c.Path[len(c.Path)-1]; !last.Element || c.Path.Last() == "finalizers" {
 		return false
 	}
@@ -105,13 +126,30 @@ func replaced(changes []tree.Change, c tree.Change, instead map[int]bool) bool {
 		if other.Kind == tree.Added && other.New == any("ALL") && other.Path.HasPrefix(list) {
 			return true // the capability ALL includes every other one
 		}
-		if other.Kind == tree.Added && !instead[i] && len(other.Path) == len(c.Path) && other.Path.HasPrefix(list) &&
-			(similar(c.Old, other.New) || extends(c.Old, other.New)) {
-			instead[i] = true
-			return true
+		if other.Kind != tree.Added || len(other.Path) != len(c.Path) || !other.Path.HasPrefix(list) {
+			continue
 		}
+		text, _ := c.Old.(string)
+		rest, taken := instead[i]
+		switch {
+		case taken && text != "" && strings.Contains(rest, text):
+		case taken || !similar(c.Old, other.New) && !extends(c.Old, other.New) && !completes(list, c.Old):
+			continue
+		default:
+			rest, _ = other.New.(string)
+		}
+		before, after, _ := strings.Cut(rest, text)
+		instead[i] = before + "\n" + after
+		return true
 	}
 	return false
+}
+
+// completes reports whether an added element can be an empty element of the list with values that it lacked. In some
+// lists, an empty element means everything.
+func completes(list tree.Path, element any) bool {
+	fields, isObject := element.(map[string]any)
+	return isObject && len(fields) == 0 && !isSwitch(list.Last())
 }
 
 // knownBy lists fields that identify list elements to users although the API has no key for them.
@@ -151,7 +189,7 @@ func similar(a, b any) bool {
 	all, same := 0, 0
 	tree.Leaves(a, func(p tree.Path, value any) {
 		all++
-		if other, ok := tree.Get(b, p); ok && tree.Equal(value, other) {
+		if other, ok := tree.Get(b, p); ok && (tree.Equal(value, other) || sameQuantity(value, other)) {
 			same++
 		}
 	})

@@ -3,6 +3,7 @@
 package laws
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
@@ -45,7 +46,7 @@ func (l updates) takesAgain(c *Case) *Finding {
 	case !out.OK() || refused && len(l.Kind.UpdateProblems(out.After, stored.After)) > 0:
 		return nil // the manifest cannot be applied
 	}
-	changes := slices.DeleteFunc(l.differences(c.Law, stored.After, out.After), func(d tree.Change) bool {
+	changes := slices.DeleteFunc(l.withoutEncoding(l.differences(c.Law, stored.After, out.After)), func(d tree.Change) bool {
 		byApply := d.Kind == tree.Moved && !out.Patched // an apply merges lists in an order of its own
 		return byApply || sameQuantity(d.Old, d.New)
 	})
@@ -55,16 +56,20 @@ func (l updates) takesAgain(c *Case) *Finding {
 	return nil
 }
 
-// sameQuantity reports whether two strings are the same quantity, such as "1" and "1000m".
+// sameQuantity reports whether two texts or numbers are the same quantity, such as "1" and "1000m".
 func sameQuantity(a, b any) bool {
-	x, isText := a.(string)
-	y, also := b.(string)
-	if !isText || !also {
-		return false
+	p, ok := quantityOf(a)
+	q, also := quantityOf(b)
+	return ok && also && p.Cmp(q) == 0
+}
+
+func quantityOf(v any) (q resource.Quantity, ok bool) {
+	switch v.(type) {
+	case string, int64, float64:
+		q, err := resource.ParseQuantity(fmt.Sprint(v))
+		return q, err == nil
 	}
-	p, err := resource.ParseQuantity(x)
-	q, other := resource.ParseQuantity(y)
-	return err == nil && other == nil && p.Cmp(q) == 0
+	return q, false
 }
 
 // applied returns the stored object after an apply of the manifest. The API server may still reject it.

@@ -29,7 +29,7 @@ func (l order) check(c *Case) *Finding {
 	if !settled || !also || first == nil || second == nil {
 		return nil // L12 reports it
 	}
-	differences := l.content(c.Law, first, second)
+	differences := l.withoutEncoding(l.content(c.Law, first, second))
 	switch rival.Conduct {
 	case edits.Fills:
 		return l.keptOut(c, x, history, other, first, second)

@@ -69,7 +69,7 @@ func (l partsThere) missing(c *Case, x *objects.Object, plain, out *session.Outc
 		return nil
 	}
 	v := l.Finding(c, Incomplete, "if a part of the result exists already, the webhook leaves out "+change.Path.String(), plain, out)
-	if isWordOfCommand(change.Path) || l.mayBeInput(c, plain) || l.inOneStruct(c, change.Path) || edits.IsNote(change.Path) && l.notesWhatItDid(c, x, plain) {
+	if isWordOfCommand(change.Path) || l.mayBeInput(c, plain) || isInjected(c, out) || l.inOneStruct(c, change.Path) || edits.IsNote(change.Path) && l.notesWhatItDid(c, x, plain) {
 		v.Advice = true
 	}
 	return v
@@ -77,12 +77,32 @@ func (l partsThere) missing(c *Case, x *objects.Object, plain, out *session.Outc
 
 // leftOut returns a part that the webhook adds to x according to plain, but that out lacks.
 func (l partsThere) leftOut(law Law, x *objects.Object, plain, out *session.Outcome) (tree.Change, bool) {
-	for _, change := range edits.Single(tree.Changes(x.Doc, plain.After.Doc)) {
-		if change.Kind == tree.Added && !tree.HasLike(out.After.Doc, change.Path) && !elsewhere(out.After.Doc, change) && !l.intended(law, change) {
+	patched, err := tree.Decode(plain.Result)
+	for _, change := range edits.Single(l.withoutEncoding(tree.Changes(x.Doc, plain.After.Doc))) {
+		if change.Kind != tree.Added || tree.HasLike(out.After.Doc, change.Path) || elsewhere(out.After.Doc, change) || l.intended(law, change) {
+			continue
+		}
+		if err == nil && isAlwaysFound(change.Path) && !tree.Has(patched, change.Path) {
+			continue // a default of the API server in a part of the webhook
+		}
+		if !l.isIgnoredStatus(change) && len(l.withoutEncoding([]tree.Change{change})) > 0 {
 			return change, true
 		}
 	}
 	return tree.Change{}, false
+}
+
+// isAlwaysFound reports whether a path leads to a field, and no element on the way is identified by its whole content.
+func isAlwaysFound(p tree.Path) bool {
+	return !p[len(p)-1].Element && !slices.ContainsFunc(p, func(s tree.Step) bool { return strings.HasPrefix(s.Key, "{") })
+}
+
+// isInjected reports whether the webhook does nothing for an object that has one of its containers. The webhook then
+// takes the object as one that it has changed already, or that has a container of the user in place of its own.
+func isInjected(c *Case, out *session.Outcome) bool {
+	return !out.Patched && slices.ContainsFunc(c.Edits, func(e edits.Edit) bool {
+		return e.What == edits.Insert && strings.HasSuffix(strings.ToLower(e.Path.Last()), "containers")
+	})
 }
 
 // isWordOfCommand reports whether a path leads to one word of a command. A missing word is only advice: a webhook that

@@ -53,6 +53,9 @@ func (t *Trial) unexpected(law Law, result *objects.Object, problems []string) [
 // refused returns a finding about a result that the API server rejects.
 func (t *Trial) refused(c *Case, when string, problems []string, outcomes ...*session.Outcome) *Finding {
 	v := t.Finding(c, Invalid, when+"the API server rejects the result: "+strings.Join(problems, "; "), outcomes...)
+	for _, p := range problems {
+		v.Refusals = append(v.Refusals, session.FieldOf(p))
+	}
 	if !slices.ContainsFunc(problems, func(p string) bool { return !strings.Contains(p, "windows pod") }) {
 		v.Mode, v.Advice = InvalidOnWindows, true // few clusters have Windows nodes
 	}
@@ -75,12 +78,20 @@ func (t *Trial) isOfUser(problem string, sent, result any) bool {
 		return false
 	}
 	notes := noteValues(sent)
-	return t.omitted(problem, sent, result) || !slices.ContainsFunc(paths, func(pointer string) bool {
+	return t.omitted(problem, sent, result) || isBound(problem, sent) || !slices.ContainsFunc(paths, func(pointer string) bool {
 		p := pathOf(result, pointer)
-		value, _ := tree.Get(result, p)
-		text, isText := value.(string)
-		return !(isText && notes[text] || exceedsZero(problem, sent, p))
+		value, ok := tree.Get(result, p)
+		isNote := ok && !isComposite(value) && notes[fmt.Sprint(value)]
+		return !isNote && !exceedsZero(problem, sent, p) && !isAtLimit(problem, sent, p, value) && !isInOtherList(problem, sent, result, p, value) && !isOtherVolume(problem, sent, p)
 	})
+}
+
+func isComposite(value any) bool {
+	switch value.(type) {
+	case map[string]any, []any:
+		return true
+	}
+	return false
 }
 
 // noteValues returns the values of all annotations in a document. Annotations can have any text. A webhook that copies
@@ -107,6 +118,72 @@ func exceedsZero(problem string, sent any, p tree.Path) bool {
 	limit, ok := tree.Get(sent, p[:len(p)-1].Member("limits").Member(exceeded[1]))
 	q, err := resource.ParseQuantity(fmt.Sprint(limit))
 	return ok && err == nil && q.IsZero()
+}
+
+// fewCharacters is the greatest number of characters by which a webhook may extend a value of almost the greatest
+// length, so that the value becomes too long. Authors do not write such long values.
+const fewCharacters = 16
+
+// isAtLimit reports whether a problem is that the webhook made a value at p too long that the author wrote with almost
+// the greatest length.
+func isAtLimit(problem string, sent any, p tree.Path, value any) bool {
+	was, _ := tree.Get(sent, p)
+	text, isText := was.(string)
+	extended, also := value.(string)
+	return isText && also && text != "" && strings.Contains(problem, ": Too long") && strings.Contains(extended, text) &&
+		len(extended)-len(text) <= fewCharacters
+}
+
+// isInOtherList reports whether a problem is that two lists have a container of one name, and the object that was sent
+// has it in one of them only. The author means it as the own version of the webhook's container, or has chosen a name
+// that is taken. But a container that is restarted in initContainers is a sidecar, too, which a webhook must recognize.
+func isInOtherList(problem string, sent, result any, p tree.Path, value any) bool {
+	if !strings.Contains(problem, ".name: Duplicate value") || len(p) < 3 || !strings.HasSuffix(strings.ToLower(p[len(p)-3].Name), "containers") {
+		return false
+	}
+	spec, before := p[:len(p)-3], 0
+	if policy, _ := tree.Get(sent, spec.Member("initContainers").Element(fmt.Sprint("name=", value), 0).Member("restartPolicy")); policy == "Always" {
+		return false
+	}
+	for _, list := range containerLists {
+		before += named(sent, spec.Member(list), value)
+		if named(result, spec.Member(list), value) > 1 {
+			return false
+		}
+	}
+	return before == 1
+}
+
+// named returns the number of elements with a name in a list.
+func named(doc any, list tree.Path, name any) (n int) {
+	value, _ := tree.Get(doc, list)
+	elements, _ := value.([]any)
+	for _, element := range elements {
+		if fields, ok := element.(map[string]any); ok && fields["name"] == name {
+			n++
+		}
+	}
+	return n
+}
+
+// isOtherVolume reports whether a problem is that the webhook completes a volume of the user with its own source, because
+// both have one name.
+func isOtherVolume(problem string, sent any, p tree.Path) bool {
+	if !strings.HasSuffix(problem, "may not specify more than 1 volume type") {
+		return false
+	}
+	for i, step := range p {
+		if step.Element && p[i-1].Name == "volumes" {
+			return tree.Has(sent, p[:i+1])
+		}
+	}
+	return false
+}
+
+// isBound reports whether a problem is that the webhook adds a scheduling gate to a Pod that the author has bound to a
+// node. Such a Pod is never scheduled, so it needs no gate, and the error says so.
+func isBound(problem string, sent any) bool {
+	return strings.HasPrefix(problem, "spec.nodeName: Forbidden") && tree.Has(sent, tree.Path{{Name: "spec"}, {Name: "nodeName"}})
 }
 
 // omitted reports whether the object of a request lacked a required field that the samples have. An author who leaves

@@ -32,7 +32,7 @@ func (t *Trial) setOnce(law Law, x, first, late, fresh *objects.Object, front bo
 		if !slices.ContainsFunc(differences, func(d tree.Change) bool { return d.Path.HasPrefix(did.Path) || did.Path.HasPrefix(d.Path) }) {
 			continue
 		}
-		if back, ok := takeBack(doc, did); ok {
+		if back, ok := takeBack(x.Doc, doc, did); ok {
 			doc, taken = back, true
 		}
 	}
@@ -58,11 +58,18 @@ func (t *Trial) twice(x *objects.Object) *objects.Object {
 	return x
 }
 
-// takeBack reverts a change.
-func takeBack(doc any, did tree.Change) (any, bool) {
+// takeBack reverts a change to the document x. It also removes maps that x does not have and that are then empty.
+func takeBack(x, doc any, did tree.Change) (any, bool) {
 	switch did.Kind {
 	case tree.Added:
-		return tree.Remove(doc, did.Path)
+		doc, ok := tree.Remove(doc, did.Path)
+		for p := did.Path[:len(did.Path)-1]; ok && len(p) > 0 && !tree.Has(x, p); p = p[:len(p)-1] {
+			if value, _ := tree.Get(doc, p); !isVoid(value) {
+				break
+			}
+			doc, ok = tree.Remove(doc, p)
+		}
+		return doc, ok
 	case tree.Replaced, tree.Removed:
 		return tree.Put(doc, did.Path, did.Old)
 	}

@@ -135,15 +135,30 @@ func (t *Trial) OrderMatters(name string) bool { return t.Rivals[name].OrderMatt
 // first is the final object if the webhook is called first, and second is the final object if the rival is called
 // first.
 func (l order) keptOut(c *Case, x *objects.Object, history, other []*session.Outcome, first, second *objects.Object) *Finding {
+	var advice *Finding
 	for _, e := range l.fillings(x) {
 		zero, kept := tree.Get(first.Doc, e.Path)
 		value, filled := tree.Get(second.Doc, e.Path)
-		if kept && filled && edits.IsZero(zero) && !edits.IsZero(value) && !l.excepted(c.Law, e.Path) {
-			return l.Finding(c, AddsZero, fmt.Sprintf("the webhook adds %s: %s where no value was, so another webhook, %q, cannot set that field",
-				e.Path, tree.Encode(zero), c.Rival), append(history[:min(2, len(history))], other[:min(2, len(other))]...)...)
+		if !kept || !filled || !edits.IsZero(zero) || edits.IsZero(value) || l.excepted(c.Law, e.Path) {
+			continue
 		}
+		v := l.Finding(c, AddsZero, fmt.Sprintf("the webhook adds %s: %s where no value was, so another webhook, %q, cannot set that field",
+			e.Path, tree.Encode(zero), c.Rival), append(history[:min(2, len(history))], other[:min(2, len(other))]...)...)
+		if v.Advice = isEmptyStruct(x.Doc, e.Path, zero); !v.Advice {
+			return v
+		}
+		advice = v
 	}
-	return nil
+	return advice
+}
+
+// isEmptyStruct reports whether a zero value is a struct of zero values, or a field of a struct that the object has
+// without any field. Whoever fills such a struct has to look at its fields.
+func isEmptyStruct(doc any, p tree.Path, zero any) bool {
+	fields, _ := zero.(map[string]any)
+	parent, _ := tree.Get(doc, p[:len(p)-1])
+	siblings, isObject := parent.(map[string]any)
+	return len(fields) > 0 || isObject && len(siblings) == 0
 }
 
 // stale returns the differences that show a stale value: the webhook derived it from a value of the user that the rival
@@ -251,18 +266,24 @@ func growsForever(history []*session.Outcome) bool {
 	return early < middle && middle < late
 }
 
+// slightMoves are lists in which the order of elements has no effect, or only a small one. A webhook has to put a variable
+// before all others that refer to it.
+var slightMoves = append([]string{"env"}, edits.Unordered...)
+
+func isSlightMove(c tree.Change) bool {
+	return c.Kind == tree.Moved && slices.Contains(slightMoves, c.Path.Last())
+}
+
 // isContested reports whether two webhooks only enforce different values of the same fields, so that the user sees
 // which one wins. history does not settle, and i is the index of the last call that changes the object. That call and
-// the one before it must replace single values only, or move variables: a webhook has to put a variable before all
-// others that refer to it.
+// the one before it must only replace single values or move elements of which the order hardly matters.
 func (l settles) isContested(law Law, history []*session.Outcome, i int) bool {
 	if i < 2 || !l.moves(law, history, i-1) {
 		return false
 	}
 	for _, at := range []int{i, i - 1} {
 		for _, c := range l.differences(law, history[at-1].After, history[at].After) {
-			isMovedVariable := c.Kind == tree.Moved && c.Path.Last() == "env"
-			if c.Kind != tree.Replaced && oneValue(c.Path).Last() != "command" && !isMovedVariable {
+			if c.Kind != tree.Replaced && oneValue(c.Path).Last() != "command" && !isSlightMove(c) {
 				return false
 			}
 		}

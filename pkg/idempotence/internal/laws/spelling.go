@@ -90,13 +90,18 @@ func sameDoc(a, b any) bool { return tree.Equal(a, b) || sameValue("", a, b) }
 // one that is removed and one that is added. A pair is dropped if the two differ only in void values, or only in values
 // that exceptions cover.
 func (t *Trial) dropPairs(law Law, changes []tree.Change) []tree.Change {
+	return pairsDropped(changes, func(gone tree.Change, come any) bool { return t.isSame(law, gone, come) })
+}
+
+// pairsDropped returns the changes without the pairs of a removed and an added element of one list that are the same.
+func pairsDropped(changes []tree.Change, same func(gone tree.Change, come any) bool) []tree.Change {
 	drop := map[int]bool{}
 	for i, gone := range changes {
 		if !isElement(gone, tree.Removed) {
 			continue
 		}
 		for j, come := range changes {
-			if !drop[j] && isElement(come, tree.Added) && sameList(gone.Path, come.Path) && t.isSame(law, gone, come.New) {
+			if !drop[j] && isElement(come, tree.Added) && sameList(gone.Path, come.Path) && same(gone, come.New) {
 				drop[i], drop[j] = true, true
 				break
 			}

@@ -3,6 +3,7 @@
 package laws
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
@@ -48,10 +49,31 @@ func (l updates) leavesImmutable(c *Case, x *objects.Object) *Finding {
 	if v := l.failed(c, out); v != nil || !out.OK() {
 		return v
 	}
-	if problems := l.updateProblems(c.Law, out.After, x); len(problems) > 0 {
+	if problems := l.onlyInUpdates(l.updateProblems(c.Law, out.After, x), x); len(problems) > 0 {
 		return l.Finding(c, Immutable, "an update of an annotation fails, because the webhook changes immutable fields: "+strings.Join(problems, "; "), out)
 	}
 	return nil
+}
+
+// onlyInUpdates returns the problems of an update without those that the webhook also causes when it creates the object
+// x. L1 reports these.
+func (l updates) onlyInUpdates(problems []string, x *objects.Object) []string {
+	if len(problems) == 0 {
+		return nil
+	}
+	update := l.Operation
+	l.Operation = admissionv1.Create
+	defer func() { l.Operation = update }()
+	created, ok := l.Valid(x.Doc)
+	if !ok || !l.Handles(admissionv1.Create) {
+		return problems
+	}
+	out := l.F(l.Fresh(), session.Query{Object: created})
+	if !out.OK() {
+		return problems
+	}
+	known := l.Kind.Problems(out.After)
+	return slices.DeleteFunc(problems, func(p string) bool { return slices.Contains(known, p) })
 }
 
 // letsGo checks the removal of the last finalizer of an object that is being deleted.
@@ -82,7 +104,7 @@ func (l updates) letsGo(c *Case, x *objects.Object) *Finding {
 	case !out.OK():
 		return nil
 	}
-	if problems := l.updateProblems(c.Law, out.After, old); len(problems) > 0 && len(l.Kind.UpdateProblems(gone, old)) == 0 {
+	if problems := l.onlyInUpdates(l.updateProblems(c.Law, out.After, old), x); len(problems) > 0 && len(l.Kind.UpdateProblems(gone, old)) == 0 {
 		return l.Finding(c, BlocksDeletion, "the object cannot be deleted: the API server rejects the result for the removal of its last finalizer: "+strings.Join(problems, "; "), out)
 	}
 	if tree.Has(out.After.Doc, edits.Finalizers.Element(tree.Identity(edits.Finalizers, finalizer), 0)) || addsFinalizer(gone, out.After) {

@@ -118,6 +118,10 @@ func (k *Kind) modelled(raw []byte) (*Object, error) {
 	return &Object{Raw: raw, Doc: doc, Typed: typed}, err
 }
 
+// DropsStatus reports whether the API server ignores the status of an object in requests for the object itself, because
+// the kind has the status subresource.
+func (k *Kind) DropsStatus() bool { return k.Custom != nil && k.Custom.version.HasStatus }
+
 // Problems returns the API server's reasons to reject the object: as an update if k.Old is set, otherwise as a new
 // object.
 func (k *Kind) Problems(o *Object) []string {

@@ -10,6 +10,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
@@ -24,14 +25,20 @@ type Behaviour struct {
 	// Inside has the lists of containers in which the webhooks have changed an element that was there, such as
 	// "initContainers".
 	Inside map[string]bool
+	// Zeros are the names of fields to which the webhooks have added zero values.
+	Zeros map[string]bool
 }
 
 // mostKnownPatches is the maximum number of patches in known. A patch in known need not be decoded again.
 const mostKnownPatches = 1024
 
 func newBehaviour() *Behaviour {
-	return &Behaviour{kinds: map[string]bool{}, denials: map[string]bool{}, known: map[string]bool{}, Inside: map[string]bool{}}
+	return &Behaviour{kinds: map[string]bool{}, denials: map[string]bool{}, known: map[string]bool{}, Inside: map[string]bool{}, Zeros: map[string]bool{}}
 }
+
+// WritesZeros reports whether the webhooks have added zero values to several fields, as a program does that decodes an
+// object into a Go type and encodes it again.
+func (b *Behaviour) WritesZeros() bool { return b != nil && len(b.Zeros) > 1 }
 
 // Patches returns the number of kinds of patches.
 func (b *Behaviour) Patches() int { return len(b.kinds) }
@@ -67,6 +74,13 @@ func (b *Behaviour) notePatch(q *Query, a *Answer) {
 		return
 	}
 	for _, c := range tree.Changes(q.Object.Doc, a.After.Doc) {
+		if c.Kind == tree.Added {
+			tree.Leaves(c.New, func(p tree.Path, value any) {
+				if path := append(slices.Clone(c.Path), p...); edits.IsZero(value) && !path[len(path)-1].Element {
+					b.Zeros[path.Last()] = true
+				}
+			})
+		}
 		for i, step := range c.Path {
 			if step.Element && i < len(c.Path)-1 && strings.HasSuffix(strings.ToLower(c.Path[i-1].Name), "containers") {
 				b.Inside[c.Path[i-1].Name] = true

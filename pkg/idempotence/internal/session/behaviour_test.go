@@ -2,7 +2,14 @@
 
 package session
 
-import "testing"
+import (
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+)
 
 func TestBehaviourCountsKinds(t *testing.T) {
 	b := newBehaviour()
@@ -19,5 +26,27 @@ func TestBehaviourCountsKinds(t *testing.T) {
 	b.note(&Query{}, &Answer{Fault: "HTTP 500"})
 	if b.Patches() != 2 || b.Denials() != 2 || b.Seen() != 4 {
 		t.Errorf("%d kinds of patches, %d kinds of denials", b.Patches(), b.Denials())
+	}
+}
+
+// TestBehaviourRecordsChanges requires that a patch is recorded with the containers that it changes and the zero values
+// that it adds.
+func TestBehaviourRecordsChanges(t *testing.T) {
+	b := newBehaviour()
+	note := func(operation admissionv1.Operation, before, after string) {
+		x, err := tree.Decode([]byte(before))
+		y, other := tree.Decode([]byte(after))
+		if err != nil || other != nil {
+			t.Fatal(err, other)
+		}
+		b.note(&Query{Operation: operation, Object: &objects.Object{Doc: x}}, &Answer{Allowed: true, Patch: []byte("[]"), After: &objects.Object{Doc: y}})
+	}
+	note(admissionv1.Create, `{"spec":{"initContainers":[{"name":"a"}],"host":"h"}}`, `{"spec":{"initContainers":[{"name":"a"},{"name":"b"}],"host":"h","port":0}}`)
+	if b.Updates || b.Inside["initContainers"] || b.WritesZeros() {
+		t.Errorf("updates %t, inside %v, zeros %v", b.Updates, b.Inside, b.Zeros)
+	}
+	note(admissionv1.Update, `{"spec":{"initContainers":[{"name":"a"}]}}`, `{"spec":{"initContainers":[{"name":"a","image":"x"}],"host":""}}`)
+	if !b.Updates || !b.Inside["initContainers"] || !b.WritesZeros() {
+		t.Errorf("updates %t, inside %v, zeros %v", b.Updates, b.Inside, b.Zeros)
 	}
 }

@@ -29,7 +29,7 @@ type Session struct {
 	// Behaviour has the kinds of answers of the webhooks. It is nil in the sessions of rivals.
 	Behaviour *Behaviour
 
-	// Filled has the problems of new objects that the webhook solves, in the form of fieldOf.
+	// Filled has the problems of new objects that the webhook solves, in the form of FieldOf.
 	Filled map[string]bool
 
 	templates templates
@@ -89,7 +89,7 @@ func (s *Session) Unfilled(problems []string) []string {
 	if len(s.Filled) == 0 || s.Operation != admissionv1.Create || s.Kind.Old != nil {
 		return problems
 	}
-	return slices.DeleteFunc(slices.Clone(problems), func(p string) bool { return s.Filled[fieldOf(p)] })
+	return slices.DeleteFunc(slices.Clone(problems), func(p string) bool { return s.Filled[FieldOf(p)] })
 }
 
 // ValidOnceFilled is like Valid, for a document that the API server rejects without the webhook. It calls the webhook.
@@ -112,7 +112,7 @@ func (s *Session) ValidOnceFilled(instances Instances, doc any, sample bool) (*o
 		return nil, false
 	}
 	for _, p := range problems {
-		s.Filled[fieldOf(p)] = true
+		s.Filled[FieldOf(p)] = true
 	}
 	return o, true
 }
@@ -127,7 +127,7 @@ func isValue(doc any, problem string) bool {
 		case map[string]any, []any:
 			return false
 		default:
-			if !ok {
+			if !ok || value == any("") { // an encoder writes empty texts for absent ones
 				return false
 			}
 		}
@@ -137,8 +137,8 @@ func isValue(doc any, problem string) bool {
 
 var indexes = regexp.MustCompile(`\[[^\]]*\]`)
 
-// fieldOf returns the field and the kind of a problem, without indexes and values: "spec.size: Required value".
-func fieldOf(problem string) string {
+// FieldOf returns the field and the kind of a problem, without indexes and values: "spec.size: Required value".
+func FieldOf(problem string) string {
 	field, rest, _ := strings.Cut(problem, ": ")
 	kind, _, _ := strings.Cut(rest, ":")
 	return indexes.ReplaceAllString(field, "") + ": " + kind

@@ -32,7 +32,7 @@ func (s *Session) LearnTemplates(samples []map[string]any) {
 				s.templates[at] = map[string]bool{}
 			}
 			for _, p := range problems {
-				s.templates[at][fieldOf(p.Error())] = true
+				s.templates[at][FieldOf(p.Error())] = true
 			}
 		})
 	}
@@ -52,7 +52,7 @@ func (t templates) usable(doc any) bool {
 		problems, decoded := problemsOf(spec)
 		ok = decoded
 		for _, p := range problems {
-			ok = ok && tolerated[fieldOf(p.Error())]
+			ok = ok && tolerated[FieldOf(p.Error())]
 		}
 	})
 	return ok
