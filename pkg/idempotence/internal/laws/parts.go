@@ -69,7 +69,7 @@ func (l partsThere) missing(c *Case, x *objects.Object, plain, out *session.Outc
 		return nil
 	}
 	v := l.Finding(c, Incomplete, "if a part of the result exists already, the webhook leaves out "+change.Path.String(), plain, out)
-	if isWordOfCommand(change.Path) || l.mayBeInput(c, plain) || isInjected(c, out) || l.inOneStruct(c, change.Path) || edits.IsNote(change.Path) && l.notesWhatItDid(c, x, plain) {
+	if isWordOfCommand(change.Path) || inOneList(c, x, change) || l.mayBeInput(c, plain) || isInjected(c, out) || l.inOneStruct(c, change.Path) || edits.IsNote(change.Path) && l.notesWhatItDid(c, x, plain) {
 		v.Advice = true
 	}
 	return v
@@ -90,6 +90,16 @@ func (l partsThere) leftOut(law Law, x *objects.Object, plain, out *session.Outc
 		}
 	}
 	return tree.Change{}, false
+}
+
+// inOneList reports whether a missing part is a text of a list that the webhook adds as a whole, and the user has written
+// another text of the list. The user then does not want the whole list.
+func inOneList(c *Case, x *objects.Object, missing tree.Change) bool {
+	list := missing.Path[:len(missing.Path)-1]
+	if _, isText := missing.New.(string); !isText || !missing.Path[len(list)].Element || tree.Has(x.Doc, list) {
+		return false
+	}
+	return slices.ContainsFunc(c.Edits, func(e edits.Edit) bool { return e.Path.HasPrefix(list) })
 }
 
 // isAlwaysFound reports whether a path leads to a field, and no element on the way is identified by its whole content.

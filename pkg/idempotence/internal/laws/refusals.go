@@ -108,8 +108,8 @@ func noteValues(doc any) map[string]bool {
 
 var limitOfZero = regexp.MustCompile(`must be less than or equal to (\S+) limit of 0$`)
 
-// exceedsZero reports whether a problem is that requests, at p, exceed a limit of 0 in the object that was sent. Nobody
-// wants such a limit.
+// exceedsZero reports whether a problem is that requests, at p, exceed a limit of 0 in the object that was sent. Such a
+// limit is a mistake of the author.
 func exceedsZero(problem string, sent any, p tree.Path) bool {
 	exceeded := limitOfZero.FindStringSubmatch(problem)
 	if exceeded == nil || p.Last() != "requests" {
@@ -186,9 +186,10 @@ func isBound(problem string, sent any) bool {
 	return strings.HasPrefix(problem, "spec.nodeName: Forbidden") && tree.Has(sent, tree.Path{{Name: "spec"}, {Name: "nodeName"}})
 }
 
-// omitted reports whether the object of a request lacked a required field that the samples have. An author who leaves
-// out all of a struct, such as a Pod in a template, gets this error because the webhook writes the rest of the struct.
-// The error names what to add. A field of an element that the webhook has added is not omitted.
+// omitted reports whether the object of a request lacked a required field that the samples have, or that is missing in an
+// empty map. An author who leaves out all of a struct, such as a Pod in a template, gets this error because the webhook
+// writes the rest of the struct. The error names what to add. A field of an element that the webhook has added is not
+// omitted.
 func (t *Trial) omitted(problem string, sent, result any) bool {
 	paths := objects.ProblemPaths(problem)
 	if !strings.Contains(problem, ": Required value") || len(paths) == 0 {
@@ -200,8 +201,19 @@ func (t *Trial) omitted(problem string, sent, result any) bool {
 		for len(element) > 0 && !element[len(element)-1].Element {
 			element = element[:len(element)-1]
 		}
-		return !t.Inputs.GivenIn(p) || tree.Has(sent, p) || !tree.Has(sent, element)
+		return !t.Inputs.GivenIn(p) && !isInEmpty(sent, p) || tree.Has(sent, p) || !tree.Has(sent, element)
 	})
+}
+
+// isInEmpty reports whether a document has an empty map on the way to p.
+func isInEmpty(doc any, p tree.Path) bool {
+	for i := 2; i < len(p); i++ {
+		value, _ := tree.Get(doc, p[:i])
+		if fields, isMap := value.(map[string]any); isMap && len(fields) == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // pathOf returns the path of a JSON pointer in a document.

@@ -28,7 +28,7 @@ func (t *Trial) setOnce(law Law, x, first, late, fresh *objects.Object, front bo
 		return false
 	}
 	doc, taken := late.Doc, false
-	for _, did := range edits.Single(tree.Changes(x.Doc, first.Doc)) {
+	for _, did := range edits.Single(edits.Single(tree.Changes(x.Doc, first.Doc))) { // also lists in new maps
 		if !slices.ContainsFunc(differences, func(d tree.Change) bool { return d.Path.HasPrefix(did.Path) || did.Path.HasPrefix(d.Path) }) {
 			continue
 		}

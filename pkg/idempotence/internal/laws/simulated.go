@@ -144,7 +144,8 @@ func (l order) keptOut(c *Case, x *objects.Object, history, other []*session.Out
 		}
 		v := l.Finding(c, AddsZero, fmt.Sprintf("the webhook adds %s: %s where no value was, so another webhook, %q, cannot set that field",
 			e.Path, tree.Encode(zero), c.Rival), append(history[:min(2, len(history))], other[:min(2, len(other))]...)...)
-		if v.Advice = isEmptyStruct(x.Doc, e.Path, zero); !v.Advice {
+		isInner := l.Kind.GoType == nil && len(e.Path) > mostOuter
+		if v.Advice = isInner || isEmptyStruct(x.Doc, e.Path, zero); !v.Advice {
 			return v
 		}
 		advice = v
@@ -152,8 +153,12 @@ func (l order) keptOut(c *Case, x *objects.Object, history, other []*session.Out
 	return advice
 }
 
+// mostOuter is the greatest length of the path of a field in the spec of a custom resource. Other webhooks set such
+// fields, but hardly any inside the structs of another project.
+const mostOuter = 2
+
 // isEmptyStruct reports whether a zero value is a struct of zero values, or a field of a struct that the object has
-// without any field. Whoever fills such a struct has to look at its fields.
+// without any field. A webhook that fills such a struct has to look at its fields.
 func isEmptyStruct(doc any, p tree.Path, zero any) bool {
 	fields, _ := zero.(map[string]any)
 	parent, _ := tree.Get(doc, p[:len(p)-1])
