@@ -91,7 +91,7 @@ func (r *Run) try(c *laws.Case) {
 		return
 	}
 	places := r.PlacesOf(f)
-	if r.Tally.knows(f, places...) || r.varies(f) {
+	if r.Tally.knows(f, places...) || r.repeatsRefusal(f) || r.varies(f) {
 		return
 	}
 	late := slices.ContainsFunc(f.Outcomes, (*session.Outcome).Late)
@@ -119,6 +119,21 @@ func (r *Run) try(c *laws.Case) {
 	}
 	r.NoOpKnown = r.NoOpKnown || f.Mode == laws.NoOpPatch
 	r.Found(f)
+}
+
+// repeatsRefusal reports whether a finding has the cause of a violation of L1: the API server rejects the result for the
+// same reasons. If other parties change the object between two calls, the changes may be the cause. Then the result for
+// the object alone must violate L1, too.
+func (r *Run) repeatsRefusal(f *laws.Finding) bool {
+	if !r.Tally.knowsRefusals(f) {
+		return false
+	}
+	switch f.Case.Law {
+	case laws.L4a, laws.L4b, laws.L11, laws.L12:
+		alone, _ := r.Check(&laws.Case{Law: laws.L1, Object: f.Case.Object})
+		return alone != nil
+	}
+	return true
 }
 
 // PlacesOf returns the fields that a finding is about, such as "spec.containers.env", without the keys of elements. It

@@ -70,14 +70,17 @@ func (t *Tally) Add(f *laws.Finding, places ...string) {
 	t.Modes[law] = append(t.Modes[law], f.Mode)
 }
 
+// knowsRefusals reports whether the API server rejects the result of a finding for the same reasons as results that
+// violate L1.
+func (t *Tally) knowsRefusals(f *laws.Finding) bool {
+	return f.Case.Law != laws.L1 && len(f.Refusals) > 0 && !slices.ContainsFunc(f.Refusals, func(r string) bool { return !t.refused[r] })
+}
+
 // knows reports whether a finding repeats an earlier one. A violation repeats a violation of the same law with the same
 // cause. Advice repeats any finding of the same law with the same cause or mode. A patch without effect repeats such a
-// finding of any law. A result that the API server rejects for the same reason as a violation of L1 repeats that one.
+// finding of any law.
 func (t *Tally) knows(f *laws.Finding, places ...string) bool {
 	if f.Mode == laws.NoOpPatch && (t.knowsMode(laws.L1, f.Mode) || t.knowsMode(laws.L10, f.Mode) || t.knowsMode(laws.L5, f.Mode)) {
-		return true
-	}
-	if f.Case.Law != laws.L1 && len(f.Refusals) > 0 && !slices.ContainsFunc(f.Refusals, func(r string) bool { return !t.refused[r] }) {
 		return true
 	}
 	this := cause{f.Mode, f.Advice, places}
