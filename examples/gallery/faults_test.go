@@ -35,9 +35,10 @@ type faulty struct {
 	answers map[string]string // of each hook, before the faults
 }
 
-// TestAPIServerFaults runs the program with all hooks of the gallery against an API server. The watches of its caches are
-// cut, requests hang, and the API server is gone. The verdicts must be those of docs/gallery.md, every call must end
-// before its deadline, and the program must stay ready.
+// TestAPIServerFaults runs the program with all hooks of the gallery against an API server. The program has only the
+// permissions that it prints with --print-rbac. The watches of its caches are cut, requests hang, and the API server is
+// gone. The verdicts must be those of docs/gallery.md, every call must end before its deadline, and the program must stay
+// ready.
 func TestAPIServerFaults(t *testing.T) {
 	need.APIServer(t)
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler)) // the informers log each watch that ends
@@ -69,6 +70,19 @@ func TestAPIServerFaults(t *testing.T) {
 
 func newFaulty(t *testing.T) *faulty {
 	t.Helper()
+	cluster := faultCluster(t)
+	args := []string{"--enable=" + strings.Join(slices.Sorted(maps.Keys(policies)), ",")}
+	for name, content := range faultConfigurations(t) {
+		args = append(args, "--config="+name+"="+write(t, content))
+	}
+	f := &faulty{cluster: cluster, proxy: newProxy(t, asServiceAccount(t, cluster, "all-policies", args)), cases: faultCases()}
+	f.running = serve(t, &rest.Config{Host: f.proxy.URL}, args...)
+	return f
+}
+
+// faultCluster starts an API server with the objects of team-a.
+func faultCluster(t *testing.T) *testcluster.Cluster {
+	t.Helper()
 	cluster, err := testcluster.StartWith(context.WithoutCancel(t.Context()), apiserver.Options{
 		// They would change or deny the objects that the hooks read.
 		Flags: map[string][]string{"disable-admission-plugins": {"ServiceAccount", "PodSecurity", "LimitRanger"}},
@@ -83,17 +97,17 @@ func newFaulty(t *testing.T) *faulty {
 	})
 	createShared(t, cluster)
 	createTeam(t, cluster, "team-a")
-	f := &faulty{cluster: cluster, proxy: newProxy(t, cluster.Config()), cases: faultCases()}
+	return cluster
+}
+
+// faultConfigurations maps each policy that needs a configuration file to the content of one for faultCases.
+func faultConfigurations(t *testing.T) map[string]string {
+	t.Helper()
 	configurations := required(t)
 	configurations["ImagePolicyWebhook"] = newImageService(t).configuration(t, false)
 	configurations["EventRateLimit"] = "apiVersion: eventratelimit.admission.k8s.io/v1alpha1\nkind: Configuration\nlimits: [{type: Server, qps: 100000, burst: 100000}]\n"
 	configurations["PodPreset"] = "[{apiVersion: settings.k8s.io/v1alpha1, kind: PodPreset, metadata: {namespace: team-a, name: a}, spec: {selector: {}, env: [{name: A, value: b}]}}]"
-	args := []string{"--enable=" + strings.Join(slices.Sorted(maps.Keys(policies)), ",")}
-	for name, content := range configurations {
-		args = append(args, "--config="+name+"="+write(t, content))
-	}
-	f.running = serve(t, &rest.Config{Host: f.proxy.URL}, args...)
-	return f
+	return configurations
 }
 
 // baseline calls each hook without a fault, and records its answer.

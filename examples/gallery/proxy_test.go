@@ -26,7 +26,8 @@ const (
 	gone          // closes every connection
 )
 
-// A proxy is between the program and the API server. It sends requests with the rights of the API server's client.
+// A proxy is between the program and the API server. It sends requests with the credentials of a client
+// configuration.
 type proxy struct {
 	*httptest.Server
 	forward *httputil.ReverseProxy
