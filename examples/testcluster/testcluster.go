@@ -57,6 +57,9 @@ func (c *Cluster) prepare() (err error) {
 // Config returns a configuration for clients with all rights.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.server.Config) }
 
+// Etcd returns the URL of etcd. Another API server can use it, too: set the flag etcd-servers.
+func (c *Cluster) Etcd() string { return c.server.Etcd }
+
 func (c *Cluster) kubeconfig() string { return filepath.Join(c.dir, "kubeconfig") }
 
 // ServiceAccount returns the path of a kubeconfig file with a token of the ServiceAccount.

@@ -36,6 +36,8 @@ type Server struct {
 	Kubeconfig []byte
 	// Dir is the folder with the binaries.
 	Dir string
+	// Etcd is the URL of etcd. Another API server can use it, too: set the flag etcd-servers.
+	Etcd string
 
 	data      *dataDir
 	processes []*process // etcd, then the API server
@@ -93,11 +95,10 @@ func run(ctx context.Context, binaries string, o Options) (_ *Server, err error)
 			_ = s.Stop() // its error matters less than err
 		}
 	}()
-	etcd, err := s.startEtcd(ctx)
-	if err != nil {
+	if s.Etcd, err = s.startEtcd(ctx); err != nil {
 		return nil, err
 	}
-	return s, s.startAPIServer(ctx, etcd, o)
+	return s, s.startAPIServer(ctx, o)
 }
 
 // Done returns a channel that is closed when the API server has ended, by Stop or otherwise.

@@ -54,7 +54,7 @@ func (s *Server) startEtcd(ctx context.Context) (string, error) {
 	return client, etcd.waitReady(ctx, http.DefaultClient, client+"/health")
 }
 
-func (s *Server) startAPIServer(ctx context.Context, etcd string, o Options) error {
+func (s *Server) startAPIServer(ctx context.Context, o Options) error {
 	port := o.Port
 	if port == 0 {
 		ports, err := freePorts(1)
@@ -69,7 +69,7 @@ func (s *Server) startAPIServer(ctx context.Context, etcd string, o Options) err
 		return err
 	}
 	maps.Copy(flags, map[string][]string{
-		"etcd-servers":           {etcd},
+		"etcd-servers":           {s.Etcd},
 		"bind-address":           {loopback},
 		"secure-port":            {strconv.Itoa(port)},
 		"service-account-issuer": {url + "/"},
