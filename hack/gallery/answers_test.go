@@ -12,18 +12,21 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 )
 
 // An answer is the answer of an API server to one request.
 type answer struct {
 	request string
+	sent    *request
 	result
 	stored  map[string]any
 	auditID string // of the last call of the API server
@@ -41,28 +44,63 @@ func (a answer) text() string {
 	return "allowed: " + tokenVolumes.ReplaceAllString(string(text), "kube-api-access") + a.advice.String()
 }
 
-// answers sends the generated requests to an API server, and returns its answers. It appends the controller, the pass
-// and a number to the names of objects, and removes them from the answers.
-func answers(t *testing.T, c *controller, s *server, pass string) []answer {
+// A pass contains the requests that are sent to an API server.
+type pass struct {
+	requests []prepared
+	// generated contains the operations of all generated requests, even of those that cannot be sent.
+	generated map[admission.Operation]bool
+}
+
+type prepared struct {
+	*request
+	suffix string // of the names of objects
+	send   sender
+}
+
+// newPass generates requests. It creates their old objects on an API server without the controller and its hooks. It
+// appends the controller, the name of the pass and a number to the names of objects.
+func newPass(t *testing.T, c *controller, plain *server, name string) pass {
 	t.Helper()
-	g := &generator{Rand: rand.New(rand.NewPCG(*seed, 3)), namespaces: s.namespaces}
-	generate := c.generate
+	g := &generator{Rand: rand.New(rand.NewPCG(*seed, 3)), namespaces: plain.namespaces}
+	generate, prepare := c.generate, c.prepare
 	if c.generateForServers != nil {
 		generate = c.generateForServers
 	}
-	var list []answer
-	for i := 0; len(list) < serverRequests; i++ {
+	if prepare == nil {
+		prepare = (*server).prepareSendable
+	}
+	p := pass{generated: map[admission.Operation]bool{}}
+	for i := 0; len(p.requests) < serverRequests; i++ {
 		r := generate(g)
-		suffix := fmt.Sprintf("-%s-%s%d", strings.ToLower(c.name), pass, i)
-		s.warnings.take()
-		got, err := c.sendTo(t.Context(), s, r, suffix, i%4 > 0)
-		if errors.Is(err, errNotSendable) {
-			continue
+		p.generated[r.operation] = true
+		if c.prepare == nil && i%4 > 0 {
+			r.makeValid()
 		}
-		a := answer{request: fmt.Sprintf("%s %s %s of %s", r.operation, r.resource.Resource, r.subresource, text(r.object)), stored: got}
+		suffix := fmt.Sprintf("-%s-%s%d", strings.ToLower(c.name), name, i)
+		send, err := prepare(plain, t.Context(), r, suffix)
+		switch {
+		case err == nil:
+			p.requests = append(p.requests, prepared{r, suffix, send})
+		case !errors.Is(err, errNotSendable):
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+// answers sends the requests to an API server, and returns its answers. It removes the suffixes of the names.
+func (p pass) answers(t *testing.T, c *controller, s *server) []answer {
+	t.Helper()
+	var list []answer
+	for _, r := range p.requests {
+		s.warnings.take()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		got, err := r.send(ctx, s)
+		cancel()
+		a := answer{request: fmt.Sprintf("%s %s %s of %s", r.operation, r.resource.Resource, r.subresource, text(r.object)), sent: r.request, stored: got}
 		if err != nil {
 			a.result = resultOf(statusOf(err))
-			a.message = plainMessage(a.message, suffix)
+			a.message = plainMessage(a.message, r.suffix)
 			a.result = c.plainly(a.result)
 			if a.reason == metav1.StatusReasonInvalid { // validation lists the errors of a map in random order
 				words := strings.FieldsFunc(a.message, func(r rune) bool { return strings.ContainsRune(" ,[]", r) })
@@ -71,10 +109,10 @@ func answers(t *testing.T, c *controller, s *server, pass string) []answer {
 			}
 		} else {
 			a.verdict, a.object = allowed, typed(t, r.kind, got)
-			a.stored = normalized(got, suffix)
+			a.stored = normalized(got, r.suffix)
 		}
 		for _, warning := range s.warnings.take() {
-			a.advice.warnings = append(a.advice.warnings, plainMessage(warning, suffix))
+			a.advice.warnings = append(a.advice.warnings, plainMessage(warning, r.suffix))
 		}
 		a.auditID = s.audit.last()
 		list = append(list, a)
@@ -86,17 +124,12 @@ func answers(t *testing.T, c *controller, s *server, pass string) []answer {
 // errNotSendable means that a generated request must be skipped, because it cannot be sent to an API server.
 var errNotSendable = errors.New("the request cannot be sent")
 
-// sendTo sends the request. If valid is set, it makes the objects valid first, unless the controller does that itself.
-func (c *controller) sendTo(ctx context.Context, s *server, r *request, suffix string, valid bool) (map[string]any, error) {
-	switch {
-	case c.send != nil:
-		return c.send(s, ctx, r, suffix)
-	case !sendable(r):
+// prepareSendable is prepare for requests that can be sent.
+func (s *server) prepareSendable(ctx context.Context, r *request, suffix string) (sender, error) {
+	if !sendable(r) {
 		return nil, errNotSendable
-	case valid:
-		r.makeValid()
 	}
-	return s.send(ctx, r, suffix)
+	return s.prepare(ctx, r, suffix)
 }
 
 // sendable reports whether the request can be sent to an API server, which has the old object or can create it.

@@ -3,6 +3,7 @@
 package gallery
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -18,7 +19,6 @@ import (
 
 	"github.com/admitkit/admitkit/examples/gallery/priority"
 	"github.com/admitkit/admitkit/examples/gallery/runtimeclass"
-	"github.com/admitkit/admitkit/pkg/idempotence"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
@@ -32,14 +32,13 @@ func classControllers() []*controller {
 		edges: (*generator).runtimeClassEdges, generate: (*generator).runtimeClassRequest,
 		differences: []*difference{emptyOverhead()},
 		broken:      []brokenLaw{mergesTolerations()},
-		onServer:    []*difference{failsInItsWords()}, // a live lookup of an empty name
+		onServer:    []*difference{deniesUnnamed()},
 	}, {
 		name: originalpriority.PluginName, register: originalpriority.Register, clusters: priorityClasses(),
 		hooks: func(_ *testing.T, in cluster, _ string) []*webhook.Hook {
 			return priority.Hooks(in.factory.Scheduling().V1().PriorityClasses().Lister())
 		},
 		edges: (*generator).priorityEdges, generate: (*generator).priorityRequest,
-		broken: []brokenLaw{{law: idempotence.L4a, reason: "if another webhook removes the class, the priority contradicts the default class"}},
 	}}
 }
 
@@ -48,9 +47,22 @@ func emptyOverhead() *difference {
 	return &difference{
 		name:   "empty overhead",
 		reason: "the API server leaves an empty map out of the object that it sends to a webhook, so the hook cannot see it",
-		is: func(original, ours result) bool {
+		is: func(c *comparison) bool {
+			original, ours := c.original, c.ours
 			pod, ok := ours.object.(*corev1.Pod)
 			return original.verdict == denied && strings.Contains(original.message, "Pod Overhead set without") && ok && len(pod.Spec.Overhead) == 0
+		},
+	}
+}
+
+// deniesUnnamed declares that the hook denies a Pod whose RuntimeClass has an empty name.
+func deniesUnnamed() *difference {
+	return &difference{
+		name:   "class with an empty name",
+		reason: "the original asks the API server, and its client refuses to send the request; for the hook, no object has an empty name",
+		is: func(c *comparison) bool {
+			return c.original.verdict == failed && c.original.message == "resource name may not be empty" &&
+				c.ours.verdict == denied && c.ours.code == http.StatusForbidden && strings.HasSuffix(c.ours.message, `is forbidden: pod rejected: RuntimeClass "" not found`)
 		},
 	}
 }

@@ -64,8 +64,7 @@ func newCluster(t *testing.T, namespaces []*corev1.Namespace, objects []runtime.
 // this name.
 func (c cluster) sync(t *testing.T) {
 	t.Helper()
-	c.factory.Start(t.Context().Done())
-	c.factory.WaitForCacheSync(t.Context().Done())
+	c.start(t)
 	core := c.factory.Core().V1()
 	for _, informer := range []cache.SharedIndexInformer{
 		core.Namespaces().Informer(), core.LimitRanges().Informer(), core.ServiceAccounts().Informer(), core.Pods().Informer(), c.factory.Node().V1().RuntimeClasses().Informer(),
@@ -78,6 +77,13 @@ func (c cluster) sync(t *testing.T) {
 			}
 		}
 	}
+}
+
+// start fills the caches of the informers.
+func (c cluster) start(t *testing.T) {
+	t.Helper()
+	c.factory.Start(t.Context().Done())
+	c.factory.WaitForCacheSync(t.Context().Done())
 }
 
 func (c cluster) Initialize(plugin admission.Interface) {

@@ -54,8 +54,8 @@ type controller struct {
 	generateForServers func(g *generator) *request
 	timed              bool                // decisions depend on the time: in process, both sides run in a synctest bubble
 	plain              func(result) result // optional: removes random parts of a result
-	// send replaces server.send if it is not nil. Its error is errNotSendable for a request that it cannot send.
-	send func(s *server, ctx context.Context, r *request, suffix string) (map[string]any, error)
+	// prepare replaces server.prepare if it is not nil.
+	prepare func(s *server, ctx context.Context, r *request, suffix string) (sender, error)
 }
 
 // A brokenLaw is a law of the harness that fails for the hook, in most cases because it fails for the original.
@@ -97,15 +97,17 @@ func podControllers() []*controller {
 		hooks: func(t *testing.T, in cluster, file string) []*webhook.Hook {
 			return podnodeselector.Hooks(in.namespaces(t), load(t, file, podnodeselector.Load))
 		},
-		differences: []*difference{failsInItsWords()},
+		differences: []*difference{failsInItsWords(podnodeselector.Annotation)},
 	}, {
 		name: originalrestriction.PluginName, register: originalrestriction.Register,
 		configurations: []string{"", tolerationDefaults, tolerationWhitelist},
 		hooks: func(t *testing.T, in cluster, file string) []*webhook.Hook {
 			return podtolerationrestriction.Hooks(in.namespaces(t), load(t, file, podtolerationrestriction.Load))
 		},
-		differences: []*difference{deniedWith403(), failsInItsWords()},
-		broken:      []brokenLaw{mergesTolerations()},
+		differences: []*difference{
+			deniedWith403(), failsInItsWords(podtolerationrestriction.DefaultAnnotation, podtolerationrestriction.WhitelistAnnotation),
+		},
+		broken: []brokenLaw{mergesTolerations()},
 	}}
 	for _, c := range list {
 		c.edges, c.generate = (*generator).podEdges, (*generator).podRequest

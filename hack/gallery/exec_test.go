@@ -91,7 +91,7 @@ func escalations() []escalation {
 // are those of the original in Kubernetes v1.20. An admitted request fails later, because the Pods have no node.
 func TestExecOnTheServer(t *testing.T) {
 	need.APIServer(t)
-	s := startServer(t, controllers(), nil)
+	s := startServer(t, controllers())
 	c := execController()
 	list := escalations()
 	var equal, total int

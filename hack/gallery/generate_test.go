@@ -64,7 +64,8 @@ func pick[T any](g *generator, of ...T) T { return of[g.IntN(len(of))] }
 
 func (g *generator) oneIn(n int) bool { return g.IntN(n) == 0 }
 
-// podEdges returns the edge cases: fixed variants of a Pod, each created and updated in every Namespace.
+// podEdges returns the edge cases: fixed variants of a Pod, each created and updated in every Namespace, in one that does
+// not exist and in one that cannot be read.
 func (g *generator) podEdges() (all []*request) {
 	changes := []func(*corev1.Pod){
 		func(*corev1.Pod) {},
@@ -77,9 +78,13 @@ func (g *generator) podEdges() (all []*request) {
 		func(p *corev1.Pod) { p.Spec.PriorityClassName = "system-node-critical" },
 		func(p *corev1.Pod) { p.Spec = corev1.PodSpec{} },
 	}
+	names := []string{"gone", unreadable}
 	for _, ns := range g.namespaces {
+		names = append(names, ns.Name)
+	}
+	for _, name := range names {
 		for _, change := range changes {
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: ns.Name}}
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: name}}
 			pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "shop:v1"}}
 			change(pod)
 			all = append(all, onPods(admission.Create, "", pod, nil), onPods(admission.Update, "", pod.DeepCopy(), pod))

@@ -69,7 +69,8 @@ func failedOpen() *difference {
 	return &difference{
 		name:   "annotation of a failure",
 		reason: "the original annotates a copy of the Pod, which the API server does not store; on API servers there is no difference",
-		is: func(original, ours result) bool {
+		is: func(c *comparison) bool {
+			original, ours := c.original, c.ours
 			pod, ok := original.object.(*corev1.Pod)
 			if original.verdict != allowed || ours.verdict != allowed || !ok || pod.Annotations[core.ImagePolicyFailedOpenKey] != "true" {
 				return false
@@ -86,7 +87,8 @@ func otherKind() *difference {
 	return &difference{
 		name:   "text for an answer of another kind",
 		reason: "the original knows the other kinds of Kubernetes, and the hook knows only ImageReview",
-		is: func(original, ours result) bool {
+		is: func(c *comparison) bool {
+			original, ours := c.original, c.ours
 			return original.verdict == denied && ours.verdict == denied && original.code == ours.code && original.reason == ours.reason &&
 				strings.Contains(ours.message, `no kind "Pod" is registered`)
 		},

@@ -53,7 +53,7 @@ func presets() (list []podpreset.Preset) {
 // Kubernetes. A later webhook adds a container to every Pod, so the API server calls the hooks again.
 func TestInjectors(t *testing.T) {
 	need.APIServer(t)
-	s := startServer(t, controllers(), nil)
+	s := startServer(t, controllers())
 	create(t, s, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "mesh", Labels: map[string]string{sidecarinjection.RevisionLabel: "default"}}})
 	var hooks []*webhook.Hook
 	for _, c := range injectors() {

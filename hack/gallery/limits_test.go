@@ -44,10 +44,10 @@ func limitControllers() []*controller {
 	}}
 }
 
-// limitedLater declares that the result depends on whether LimitRanger runs before the hook. LimitRanger gives its
+// limitedLater declares that these fields depend on whether LimitRanger runs before the hook. LimitRanger gives its
 // defaults to the containers that it finds, and whichever of two webhooks sets a default first decides.
-func limitedLater() (all []brokenLaw) {
-	for _, path := range []string{"metadata.annotations[" + limitranger.Annotation + "]", "spec.containers[*].resources", "spec.initContainers[*].resources"} {
+func limitedLater(fields ...string) (all []brokenLaw) {
+	for _, path := range append(fields, "metadata.annotations["+limitranger.Annotation+"]") {
 		all = append(all, brokenLaw{law: idempotence.L11, path: path, reason: "whichever of the hook and LimitRanger sets a default first decides"})
 	}
 	return all
@@ -83,7 +83,8 @@ func orderOfLimitRanges() *difference {
 	return &difference{
 		name:   "order of LimitRanges",
 		reason: "the original takes the LimitRanges of a namespace from a map, in random order; the hooks sort them by name",
-		is: func(original, ours result) bool {
+		is: func(c *comparison) bool {
+			original, ours := c.original, c.ours
 			if original.verdict == denied {
 				return ours.verdict == denied && ours.code == original.code && onlyOf(original.message, "memory") && onlyOf(ours.message, "cpu")
 			}

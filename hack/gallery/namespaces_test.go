@@ -52,7 +52,8 @@ func onlyProtected() *difference {
 	return &difference{
 		name:   "objects in missing or terminating Namespaces",
 		reason: "package namespaceexists denies the former; the replicas of a webhook do not all see a deletion in time to deny the latter",
-		is: func(original, ours result) bool {
+		is: func(c *comparison) bool {
+			original, ours := c.original, c.ours
 			return original.verdict != allowed && !strings.Contains(original.message, "this namespace may not be deleted") && ours.verdict == allowed
 		},
 	}
@@ -67,11 +68,14 @@ func (v inValidation) Validate(ctx context.Context, a admission.Attributes, o ad
 	return v.Interface.(admission.MutationInterface).Admit(ctx, a, o)
 }
 
+// errNoAnswer is the error for reading the Namespace unreadable.
+var errNoAnswer = errors.New("the API server does not answer")
+
 // failToRead makes the client fail to read the Namespace unreadable.
 func failToRead(client *fake.Clientset) {
 	client.PrependReactor("get", "namespaces", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if action.(clienttesting.GetAction).GetName() == unreadable {
-			return true, nil, errors.New("the API server does not answer")
+			return true, nil, errNoAnswer
 		}
 		return false, nil, nil
 	})

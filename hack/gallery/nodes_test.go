@@ -4,6 +4,7 @@ package gallery
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -41,17 +43,18 @@ func nodeControllers() []*controller {
 		hooks: func(t *testing.T, in cluster, _ string) []*webhook.Hook {
 			return noderestriction.Hooks(in.forNodes(t))
 		},
-		edges: (*generator).nodeEdges, generate: (*generator).nodeRequest, send: (*server).sendForNode,
+		edges: (*generator).nodeEdges, generate: (*generator).nodeRequest, prepare: (*server).prepareForNode,
 		differences: []*difference{readsWhatIsNotCached(), deletesWhatIsSent(), knowsDrivers(), showsJSON()},
 	}}
 }
 
 func readsWhatIsNotCached() *difference {
+	asComplete := asInCompleteCluster()
 	return &difference{
 		name:   "live lookups",
 		reason: "the original denies with 404 if its cache does not have a Pod yet; the hook asks the API server",
-		is: func(original, ours result) bool {
-			return original.code == http.StatusNotFound && strings.HasSuffix(original.message, `pod "`+notCached+`" not found`) && ours.code != http.StatusNotFound
+		is: func(c *comparison) bool {
+			return c.original.code == http.StatusNotFound && strings.HasSuffix(c.original.message, `pod "`+notCached+`" not found`) && asComplete(c)
 		},
 	}
 }
@@ -60,20 +63,54 @@ func deletesWhatIsSent() *difference {
 	return &difference{
 		name:   "deletion of a Pod",
 		reason: "the original looks the Pod up by name and denies with 404 if its cache lacks the Pod or the request has no name; the hook checks the Pod that the API server sends",
-		is: func(original, ours result) bool {
-			return original.code == http.StatusNotFound && strings.HasPrefix(original.message, `pod "`) &&
-				(ours.verdict == allowed && ours.object == nil || strings.HasSuffix(ours.message, "can only delete pods with spec.nodeName set to itself"))
+		is: func(c *comparison) bool {
+			if c.request.operation != admission.Delete || c.original.code != http.StatusNotFound || !strings.HasPrefix(c.original.message, `pod "`) {
+				return false
+			}
+			node := strings.TrimPrefix(c.request.from().GetName(), "system:node:")
+			if c.request.old.(*corev1.Pod).Spec.NodeName == node {
+				return c.ours.verdict == allowed
+			}
+			return c.ours.verdict == denied && c.ours.code == http.StatusForbidden &&
+				strings.HasSuffix(c.ours.message, fmt.Sprintf("is forbidden: node %q can only delete pods with spec.nodeName set to itself", node))
 		},
 	}
 }
 
 func knowsDrivers() *difference {
+	asComplete := asInCompleteCluster()
 	return &difference{
 		name:   "volumes that cannot be translated",
 		reason: "the original translates in-tree volumes and denies if that fails; the hook only looks up the driver",
-		is: func(original, ours result) bool {
-			return original.verdict == denied && strings.Contains(original.message, "failed to translate") && !strings.Contains(ours.message, "failed to translate")
+		is: func(c *comparison) bool {
+			return c.original.verdict == denied && strings.Contains(c.original.message, "failed to translate") && asComplete(c)
 		},
+	}
+}
+
+// asInCompleteCluster returns a function that reports whether the hooks decided as the original does in a cluster where
+// it has all Pods in its cache and can translate all volumes.
+func asInCompleteCluster() func(c *comparison) bool {
+	var complete *variant
+	return func(c *comparison) bool {
+		if complete == nil {
+			objects := nodeObjects()
+			for _, pod := range only[*corev1.Pod](objects) {
+				for _, v := range pod.Spec.Volumes {
+					if v.AWSElasticBlockStore != nil {
+						v.AWSElasticBlockStore.VolumeID = "vol-1"
+					}
+				}
+			}
+			in := newCluster(c.T, nil, objects)
+			complete = nodeControllers()[0].variant(c.T, in, "")
+			in.start(c.T)
+		}
+		want, ok := complete.original(c.T, c.request.encoded(c.T), true)
+		if c.onServers && want.verdict == allowed {
+			return c.ours.verdict == allowed // the stored object has other defaults
+		}
+		return ok && c.ours.equal(want)
 	}
 }
 
@@ -81,7 +118,8 @@ func showsJSON() *difference {
 	return &difference{
 		name:   "text of a diff",
 		reason: "the original shows the difference between its internal types, the hook between those of the API",
-		is: func(original, ours result) bool {
+		is: func(c *comparison) bool {
+			original, ours := c.original, c.ours
 			originalText, _, diff := strings.Cut(original.message, "status.quantity and status.conditions:")
 			ourText, _, ourDiff := strings.Cut(ours.message, "status.quantity and status.conditions:")
 			return diff && ourDiff && originalText == ourText && original.code == ours.code && original.reason == ours.reason

@@ -18,16 +18,10 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// sendForNode sends the request as a dry run, so that the stored objects stay as they are. An UPDATE makes the same
+// prepareForNode prepares a dry run of the request, so that the stored objects stay as they are. An UPDATE makes the same
 // changes to the stored object as the request makes to its old object.
-func (s *server) sendForNode(ctx context.Context, r *request, _ string) (map[string]any, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
+func (s *server) prepareForNode(ctx context.Context, r *request, _ string) (sender, error) {
 	toServer, fromServer, err := s.uids(ctx)
-	if err != nil {
-		return nil, err
-	}
-	in, err := s.client(r)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +29,14 @@ func (s *server) sendForNode(ctx context.Context, r *request, _ string) (map[str
 	if err != nil {
 		return nil, err
 	}
+	return r.sender(func(ctx context.Context, in dynamic.ResourceInterface) (map[string]any, error) {
+		return sendForNode(ctx, in, r, object, fromServer)
+	}), nil
+}
+
+func sendForNode(ctx context.Context, in dynamic.ResourceInterface, r *request, object *unstructured.Unstructured, fromServer *strings.Replacer) (map[string]any, error) {
 	var got *unstructured.Unstructured
+	var err error
 	// The API server needs a moment to see the role binding of the users.
 	if failed := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		got, err = dryRun(ctx, in, r, object)

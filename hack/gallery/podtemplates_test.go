@@ -53,7 +53,7 @@ const templates = "templates" // the Namespace
 // that is older than the hook.
 func TestPodsOfControllers(t *testing.T) {
 	need.APIServer(t)
-	s := startServer(t, controllers(), nil)
+	s := startServer(t, controllers())
 	if err := s.StartControllers("deployment-controller", "replicaset-controller", "cronjob-controller", "job-controller"); err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,11 +18,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// send sends the request. Before an UPDATE or a DELETE it creates the old object, unless that exists. It returns the
-// stored object, which is nil after a DELETE. If the old object cannot be created, it returns that error.
-func (s *server) send(ctx context.Context, r *request, suffix string) (map[string]any, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
+// A sender sends a prepared request to an API server, and returns the stored object, which is nil after a DELETE.
+type sender func(ctx context.Context, to *server) (map[string]any, error)
+
+// prepare creates the old object of an UPDATE or a DELETE, unless that exists. The server must not run the controller or
+// its hooks: otherwise the policy would decide about the old object instead of the request. The error is errNotSendable
+// if the API server does not accept the old object.
+func (s *server) prepare(ctx context.Context, r *request, suffix string) (sender, error) {
 	if r.exists {
 		suffix = ""
 	}
@@ -31,29 +32,30 @@ func (s *server) send(ctx context.Context, r *request, suffix string) (map[strin
 	if err != nil {
 		return nil, err
 	}
+	// A stored default class would change the answers to later requests, after an unknown time.
+	dryRun := r.dryRun || r.resource.Resource == "priorityclasses"
+	if r.operation == admission.Create {
+		return r.sender(func(ctx context.Context, in dynamic.ResourceInterface) (map[string]any, error) {
+			return content(in.Create(ctx, object, createOptions(dryRun)))
+		}), nil
+	}
 	old, err := wire(r.old, r.kind, suffix)
 	if err != nil {
 		return nil, err
 	}
-	in, err := s.client(r)
-	if err != nil {
-		return nil, err
-	}
-	// A stored class would change the answers to later requests, after an unknown time.
-	class := r.resource.Resource == "priorityclasses"
-	if r.operation == admission.Create {
-		return content(in.Create(ctx, object, createOptions(class || r.dryRun)))
-	}
-	if class {
-		return content(in.Create(ctx, old, createOptions(true)))
-	}
+	unstructured.RemoveNestedField(old.Object, "globalDefault")
 	stored, err := s.oldObject(ctx, r, old)
+	if apierrors.ReasonForError(err) != metav1.StatusReasonUnknown {
+		return nil, fmt.Errorf("%w: %w", errNotSendable, err)
+	}
 	if err != nil {
 		return nil, err
 	}
+	dry := createOptions(dryRun).DryRun
 	if r.operation == admission.Delete {
-		var now int64
-		return nil, in.Delete(ctx, stored.GetName(), metav1.DeleteOptions{GracePeriodSeconds: &now, DryRun: createOptions(r.dryRun).DryRun})
+		return r.sender(func(ctx context.Context, in dynamic.ResourceInterface) (map[string]any, error) {
+			return nil, in.Delete(ctx, stored.GetName(), metav1.DeleteOptions{GracePeriodSeconds: new(int64), DryRun: dry})
+		}), nil
 	}
 	object.SetName(stored.GetName())
 	object.SetResourceVersion(stored.GetResourceVersion())
@@ -61,7 +63,20 @@ func (s *server) send(ctx context.Context, r *request, suffix string) (map[strin
 	if r.subresource != "" {
 		subresources = []string{r.subresource}
 	}
-	return content(in.Update(ctx, object, metav1.UpdateOptions{DryRun: createOptions(r.dryRun).DryRun}, subresources...))
+	return r.sender(func(ctx context.Context, in dynamic.ResourceInterface) (map[string]any, error) {
+		return content(in.Update(ctx, object, metav1.UpdateOptions{DryRun: dry}, subresources...))
+	}), nil
+}
+
+// sender returns a sender that calls by with a client for the user and the resource of the request.
+func (r *request) sender(by func(ctx context.Context, in dynamic.ResourceInterface) (map[string]any, error)) sender {
+	return func(ctx context.Context, to *server) (map[string]any, error) {
+		in, err := to.client(r)
+		if err != nil {
+			return nil, err
+		}
+		return by(ctx, in)
+	}
 }
 
 func createOptions(dry bool) (o metav1.CreateOptions) {

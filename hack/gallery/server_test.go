@@ -31,18 +31,19 @@ const serverRequests = 150
 
 // TestOnTheServer sends requests to two API servers: one runs the original, the other one calls the hooks. The answers
 // and the stored objects must be equal. A third pass, without the original and the hooks, shows how many answers depend
-// on them.
+// on them. Both servers use the same etcd, so that the one without the original can create the objects to update and to
+// delete. It does so before it calls the hooks.
 func TestOnTheServer(t *testing.T) {
 	need.APIServer(t)
 	all := controllers()
-	plain := startServer(t, all, nil)
+	shared := startServer(t, all)
 	for _, c := range all {
 		t.Run(c.name, func(t *testing.T) {
-			without := plain
+			plain := shared
 			if len(c.hiddenBy) > 0 {
-				without = startServer(t, all, nil, c.hiddenBy...)
+				plain = startServer(t, all, c.hiddenBy...)
 			}
-			compareServers(t, c, startServer(t, all, c, c.hiddenBy...), without)
+			compareServers(t, all, c, plain)
 		})
 	}
 }
@@ -57,31 +58,58 @@ type server struct {
 	audit      auditLog
 }
 
-// startServer starts an API server that runs one of the admission controllers, or none of them. It also disables the
-// admission controllers called off. NamespaceLifecycle runs unless off contains it.
-func startServer(t *testing.T, all []*controller, with *controller, off ...string) *server {
+// startServer starts an API server that runs none of the admission controllers. It also disables those called off.
+// NamespaceLifecycle runs unless off contains it.
+func startServer(t *testing.T, all []*controller, off ...string) *server {
 	t.Helper()
-	disabled := slices.Clone(off)
+	s := start(t, apiserver.Options{Flags: map[string][]string{"disable-admission-plugins": disabled(all, nil, off)}})
+	for _, ns := range namespaces(*seed) {
+		if ns.Name != metav1.NamespaceSystem { // the API server does not call the hooks there
+			create(t, s, ns.DeepCopy())
+			s.namespaces = append(s.namespaces, ns)
+		}
+	}
+	return s
+}
+
+// startOriginal starts an API server with the etcd of another one. It runs one of the admission controllers.
+func (s *server) startOriginal(t *testing.T, all []*controller, c *controller) *server {
+	t.Helper()
+	o := apiserver.Options{
+		Flags: map[string][]string{
+			"disable-admission-plugins": disabled(all, c, c.hiddenBy), "enable-admission-plugins": {c.name}, "etcd-servers": {s.Etcd()},
+		},
+		Files: map[string][]byte{},
+	}
+	if content := c.configuration(); content != "" {
+		indented := strings.ReplaceAll(strings.TrimSpace(content), "\n", "\n    ")
+		o.Files["admission-control-config-file"] = fmt.Appendf(nil,
+			"apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n- name: %s\n  configuration:\n    %s\n", c.name, indented)
+	}
+	return start(t, o)
+}
+
+// disabled returns the admission controllers to disable: those called off and all others, except for with and
+// NamespaceLifecycle.
+func disabled(all []*controller, with *controller, off []string) []string {
+	list := slices.Clone(off)
 	for _, c := range all {
 		if c.name != lifecycle.PluginName {
-			disabled = append(disabled, c.name)
+			list = append(list, c.name)
 		}
 	}
-	disabled = slices.DeleteFunc(disabled, func(name string) bool { return with != nil && name == with.name })
-	o := apiserver.Options{
-		Flags: map[string][]string{"disable-admission-plugins": disabled, "service-cluster-ip-range": {"10.0.0.0/16"}},
-		Files: map[string][]byte{"audit-policy-file": []byte(auditPolicy)},
-	}
+	return slices.DeleteFunc(list, func(name string) bool { return with != nil && name == with.name })
+}
+
+// start starts an API server with these options until the end of the test.
+func start(t *testing.T, o apiserver.Options) *server {
+	t.Helper()
 	auditFile := filepath.Join(t.TempDir(), "audit.log")
-	o.Flags["audit-log-path"] = []string{auditFile}
-	if with != nil {
-		o.Flags["enable-admission-plugins"] = []string{with.name}
-		if content := with.configuration(); content != "" {
-			indented := strings.ReplaceAll(strings.TrimSpace(content), "\n", "\n    ")
-			o.Files["admission-control-config-file"] = fmt.Appendf(nil,
-				"apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n- name: %s\n  configuration:\n    %s\n", with.name, indented)
-		}
+	o.Flags["service-cluster-ip-range"], o.Flags["audit-log-path"] = []string{"10.0.0.0/16"}, []string{auditFile}
+	if o.Files == nil {
+		o.Files = map[string][]byte{}
 	}
+	o.Files["audit-policy-file"] = []byte(auditPolicy)
 	cluster, err := testcluster.StartWith(context.WithoutCancel(t.Context()), o)
 	if err != nil {
 		t.Fatal(err)
@@ -100,12 +128,6 @@ func startServer(t *testing.T, all []*controller, with *controller, off ...strin
 	}
 	if s.typed, err = kubernetes.NewForConfig(config); err != nil {
 		t.Fatal(err)
-	}
-	for _, ns := range namespaces(*seed) {
-		if ns.Name != metav1.NamespaceSystem { // the API server does not call the hooks there
-			create(t, s, ns.DeepCopy())
-			s.namespaces = append(s.namespaces, ns)
-		}
 	}
 	return s
 }
@@ -146,59 +168,39 @@ func create(t *testing.T, s *server, object client.Object) {
 	}
 }
 
-func compareServers(t *testing.T, c *controller, with, plain *server) {
-	for _, s := range []*server{with, plain} {
-		for _, object := range c.classes() {
-			object := object.DeepCopyObject().(client.Object)
-			create(t, s, object)
-			t.Cleanup(func() {
-				if err := s.Client.Delete(context.WithoutCancel(t.Context()), object, client.GracePeriodSeconds(0)); err != nil {
-					t.Error(err)
-				}
-			})
-		}
+func compareServers(t *testing.T, all []*controller, c *controller, plain *server) {
+	for _, object := range c.classes() {
+		object := object.DeepCopyObject().(client.Object)
+		create(t, plain, object)
+		t.Cleanup(func() {
+			if err := plain.Client.Delete(context.WithoutCancel(t.Context()), object, client.GracePeriodSeconds(0)); err != nil {
+				t.Error(err)
+			}
+		})
 	}
-	without := answers(t, c, plain, "w")
+	first, second, third := newPass(t, c, plain, "w"), newPass(t, c, plain, "o"), newPass(t, c, plain, "h")
+	without := first.answers(t, c, plain)
+	originals := second.answers(t, c, plain.startOriginal(t, all, c))
 	serve(t, c, plain)
-	originals, ours := answers(t, c, with, "o"), answers(t, c, plain, "h")
-	var equal, acted int
-	differences := map[string]int{}
+	ours := third.answers(t, c, plain)
+	count := newServerTally()
 	for i := range originals {
 		original, our := originals[i], ours[i]
-		if original.text() != without[i].text() {
-			acted++
+		if original.request != our.request {
+			t.Fatalf("the requests differ: %s and %s", original.request, our.request)
 		}
+		count.add(original, without[i])
 		if original.text() == our.text() {
-			equal++
+			count.equal++
 			continue
 		}
-		if d := declared(c, original.result, our.result); d != "" {
-			differences[d]++
+		if d := explained(slices.Concat(c.differences, c.onServer), &comparison{T: t, request: original.sent, onServers: true, original: original.result, ours: our.result}); d != nil {
+			count.differences[d.name]++
 			continue
 		}
 		t.Errorf("request %d: %s\noriginal %s\nours     %s", i, original.request, original.text(), our.text())
 	}
-	for _, d := range c.onServer {
-		rowOf(c).declared = append(rowOf(c).declared, d.name+" (on API servers)")
-		if differences[d.name] == 0 {
-			t.Errorf("the difference %q is declared for API servers, but never occurred: remove it", d.name)
-		}
-	}
-	rowOf(c).onServers = fmt.Sprintf("%d/%d", equal, len(originals))
-	t.Logf("%s: %d/%d answers of API servers equal; declared differences: %v; %d depend on the controller", c.name, equal, len(originals), differences, acted)
-	if acted < serverRequests/50 {
-		t.Errorf("the requests show too little: only %d of %d answers depend on the controller", acted, len(originals))
-	}
-}
-
-// declared returns the name of the difference between the results, or an empty string.
-func declared(c *controller, original, ours result) string {
-	for _, d := range slices.Concat(c.differences, c.onServer) {
-		if d.is(original, ours) {
-			return d.name
-		}
-	}
-	return ""
+	count.summarize(t, c, second)
 }
 
 // serve registers the hooks of the controller with the API server until the end of the test. It returns the informers
