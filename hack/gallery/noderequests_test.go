@@ -112,7 +112,7 @@ func mirrorChanges() []func(*corev1.Pod) {
 	}
 	list := []func(*corev1.Pod){
 		func(p *corev1.Pod) { p.Annotations = nil },
-		func(p *corev1.Pod) { p.Annotations[corev1.MirrorPodAnnotationKey] = "" },
+		func(p *corev1.Pod) { p.Annotations = merged(p.Annotations, corev1.MirrorPodAnnotationKey, "") },
 		func(p *corev1.Pod) { p.Name, p.GenerateName = "", "static-" },
 		func(p *corev1.Pod) { p.Spec.NodeName = "node-b" },
 		func(p *corev1.Pod) { p.Spec.NodeName = "" },
@@ -246,7 +246,7 @@ func evictions(*generator, chooser) (all []*request) {
 func nodesAsNodes(_ *generator, choose chooser) (all []*request) {
 	changes := []func(*corev1.Node){
 		func(n *corev1.Node) { n.Labels = nil },
-		func(n *corev1.Node) { n.Labels["app"] = "other" },
+		func(n *corev1.Node) { n.Labels = merged(n.Labels, "app", "other") },
 		func(n *corev1.Node) { delete(n.Labels, "example.k8s.io/old") },
 		func(n *corev1.Node) { n.Labels = merged(n.Labels, "example.k8s.io/old", "no") },
 		func(n *corev1.Node) { n.Labels = merged(n.Labels, "example.k8s.io/old", "zero") },
