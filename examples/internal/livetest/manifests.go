@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/admitkit/admitkit/examples/testcluster"
+	"github.com/admitkit/admitkit/internal/genblock"
 	"github.com/admitkit/admitkit/pkg/lint"
 	"github.com/admitkit/admitkit/pkg/program"
 )
@@ -34,36 +35,38 @@ const dir = "manifests"
 func CheckWebhooks(t *testing.T, p program.Program, flags ...string) {
 	t.Helper()
 	args := append([]string{"--print-configuration", "--inject-ca-from=" + p.Name + "/" + p.Name}, flags...)
-	checkPrinted(t, p, "webhooks.yaml", p.Name+" "+strings.Join(args, " "), args)
+	checkPrinted(t, p, "webhooks.yaml", args)
 }
 
 // CheckRBAC checks that manifests/rbac.yaml is the output of the program with --print-rbac. With the flag -update it
 // writes the file.
 func CheckRBAC(t *testing.T, c *testcluster.Cluster, p program.Program) {
 	t.Helper()
-	args := append(Arguments(t, c), "--print-rbac")
-	checkPrinted(t, p, "rbac.yaml", p.Name+" --print-rbac, with the arguments in the Deployment", args)
+	checkPrinted(t, p, "rbac.yaml", append(Arguments(t, c), "--print-rbac"))
 }
 
-func checkPrinted(t *testing.T, p program.Program, name, by string, args []string) {
+// checkPrinted checks that the generated block of a manifest is the output of the program with these arguments.
+func checkPrinted(t *testing.T, p program.Program, name string, args []string) {
 	t.Helper()
 	var out bytes.Buffer
-	out.WriteString("# SPDX-License-Identifier: Apache-2.0\n# Printed by " + by + "; a test compares.\n")
 	if err := p.Run(t.Context(), args, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, name)
-	if *update {
-		if err := os.WriteFile(file, out.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
 	got, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(got, out.Bytes()) {
-		t.Errorf("%s differs from the output of the program; run `go test -update`. It must be:\n%s", file, out.String())
+	want, err := genblock.Replace(got, out.Bytes())
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	if *update {
+		if err := os.WriteFile(file, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if !bytes.Equal(got, want) {
+		t.Errorf("%s differs from the output of the program; run `go test -update`. It must be:\n%s", file, want)
 	}
 }
 
