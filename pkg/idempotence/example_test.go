@@ -67,3 +67,25 @@ func ExampleRun() {
 	// L1 is broken: the second call changes nothing, and the result is valid
 	// the API server rejects the result: spec.initContainers[0].name: Duplicate value: "proxy"
 }
+
+// ExampleHooks tests the hooks of a program with their own registrations. The validating hook is left out.
+func ExampleHooks() {
+	newHooks := func() []*webhook.Hook {
+		return []*webhook.Hook{
+			webhook.Mutating(registration("append.example.com"), func(_ context.Context, req *webhook.Request[corev1.Pod]) error {
+				appendProxy(req.Object)
+				return nil
+			}),
+			webhook.Validating(admissionregistrationv1.ValidatingWebhook{
+				Name: "check.example.com", Rules: webhook.Rules(webhook.OnCreate("", "v1", "pods")),
+			}, func(context.Context, *webhook.Request[corev1.Pod]) error { return nil }),
+		}
+	}
+	report, err := idempotence.Run(context.Background(), idempotence.Hooks(newHooks), idempotence.Options{Objects: 6})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(report.Webhooks, "safe to call again:", report.OK())
+	// Output: [append.example.com] safe to call again: false
+}

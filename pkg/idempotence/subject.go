@@ -13,8 +13,28 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 )
 
-// A Subject is the webhook, or several webhooks, under test. [Handler], [URL] and [Together] return one.
+// A Subject is the webhook, or several webhooks, under test. [Hooks], [Handler], [URL] and [Together] return one.
 type Subject struct{ webhooks []*session.Webhook }
+
+// A Hook is a handler that knows its registration. The hooks of package webhook implement it.
+type Hook interface {
+	http.Handler
+	// MutatingWebhook returns the registration, or nil for a validating hook.
+	MutatingWebhook() *admissionregistrationv1.MutatingWebhook
+}
+
+// Hooks returns a subject of the mutating hooks that newHooks returns, with their own registrations. Validating hooks are
+// left out. Several mutating hooks are tested together, as by [Together]. newHooks creates instances, as newHandler does for
+// [Handler], and is called even more often. Each call must return the same hooks in the same order.
+func Hooks[H Hook](newHooks func() []H) Subject {
+	var all Subject
+	for i, hook := range newHooks() {
+		if registration := hook.MutatingWebhook(); registration != nil {
+			all = Together(all, Handler(*registration, func() http.Handler { return newHooks()[i] }))
+		}
+	}
+	return all
+}
 
 // Handler returns a subject that is served in this process. newHandler creates an instance, like a restart of the
 // server: state outside of the returned handler is shared by all instances. The harness calls newHandler thousands of

@@ -79,6 +79,17 @@ func Configurations(o ConfigurationOptions, hooks ...*Hook) (*admissionregistrat
 	return o.mutating(mutating), o.validating(validating), nil
 }
 
+// MutatingWebhook returns a copy of the registration with the defaults of [Mutating], or nil for a validating hook. The
+// namespaceSelector excludes only kube-system by default, and the clientConfig has only what the registration says:
+// [Configurations] adds the namespace and the address of the webhook. The method makes a hook an idempotence.Hook.
+func (h *Hook) MutatingWebhook() *admissionregistrationv1.MutatingWebhook {
+	if !h.reg.Mutating {
+		return nil
+	}
+	w := h.reg.AsMutating(h.reg.ClientConfig, ConfigurationOptions{}.selector(h))
+	return &w
+}
+
 func (o ConfigurationOptions) validate() error {
 	options := field.NewPath("ConfigurationOptions")
 	var list field.ErrorList

@@ -199,6 +199,28 @@ func TestConfigurationsShareNoMemoryWithHooks(t *testing.T) {
 	ask(t, hook, call{}).allowed(t, call{}, true) // the rules of the hook did not change
 }
 
+// TestMutatingWebhook checks that the method returns the same registration as Configurations, except for the address,
+// and shares no memory with the hook.
+func TestMutatingWebhook(t *testing.T) {
+	hook := webhook.Mutating(admissionregistrationv1.MutatingWebhook{Name: "a.example.com", Rules: podRules()}, label)
+	configuration, _, err := webhook.Configurations(webhook.ConfigurationOptions{Name: "c", URL: "https://127.0.0.1"}, hook)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := configuration.Webhooks[0]
+	want.ClientConfig = admissionregistrationv1.WebhookClientConfig{}
+	for range 2 {
+		got := hook.MutatingWebhook()
+		if !reflect.DeepEqual(got, &want) {
+			t.Fatalf("got %+v, want %+v", got, want)
+		}
+		got.Rules[0].Operations[0], got.NamespaceSelector.MatchExpressions[0].Values[0] = "DELETE", "other"
+	}
+	if got := webhook.Validating(admissionregistrationv1.ValidatingWebhook{Name: "a.example.com", Rules: podRules()}, admit).MutatingWebhook(); got != nil {
+		t.Errorf("a validating hook: got %+v", got)
+	}
+}
+
 // A caBundle with anything but certificates must be an error: anyone can read the configuration, and without a valid
 // certificate every call would fail. The error must not quote a key.
 func TestABundleHoldsCertificatesOnly(t *testing.T) {

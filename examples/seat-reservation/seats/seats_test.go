@@ -3,7 +3,6 @@
 package seats
 
 import (
-	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -34,11 +33,7 @@ func TestMarkIsIdempotent(t *testing.T) {
 		pod(func(p *corev1.Pod) { p.Labels = map[string]string{Mark: "other"} }),
 		pod(func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/other"}} }),
 	}
-	configuration, _, err := webhook.Configurations(webhook.ConfigurationOptions{Name: "test", URL: "https://127.0.0.1"}, Hooks(nil)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	subject := idempotence.Handler(configuration.Webhooks[0], func() http.Handler { return Hooks(nil)[0] })
+	subject := idempotence.Hooks(func() []*webhook.Hook { return Hooks(nil) })
 	idempotence.Check(t, subject, idempotence.Options{Samples: samples, Objects: 5, Budget: 10 * time.Minute})
 }
 

@@ -126,7 +126,7 @@ func NamespaceReader(all ...*corev1.Namespace) *reads.Reader[*corev1.Namespace] 
 // Idempotent runs the harness on a mutating hook. The hook must change the samples.
 func Idempotent(t *testing.T, hook func() *webhook.Hook, samples ...runtime.Object) {
 	t.Helper()
-	check(t, registration(t, hook), hook, idempotence.Options{}, samples)
+	check(t, *hook().MutatingWebhook(), hook, idempotence.Options{}, samples)
 }
 
 // IdempotentExcept runs the harness as Idempotent does, but without the law. Use it if the law fails on every
@@ -134,35 +134,26 @@ func Idempotent(t *testing.T, hook func() *webhook.Hook, samples ...runtime.Obje
 func IdempotentExcept(t *testing.T, law idempotence.Law, reason string, hook func() *webhook.Hook, samples ...runtime.Object) {
 	t.Helper()
 	t.Logf("%s is not checked: %s", law, reason)
-	check(t, registration(t, hook), hook, idempotence.Options{Without: []idempotence.Law{law}}, samples)
+	check(t, *hook().MutatingWebhook(), hook, idempotence.Options{Without: []idempotence.Law{law}}, samples)
 }
 
 // IdempotentExceptAt runs the harness as Idempotent does, but ignores changes at the field path. Use it if the hook
 // writes another value there in each call, as the original admission controller does. The report repeats the reason.
 func IdempotentExceptAt(t *testing.T, path, reason string, hook func() *webhook.Hook, samples ...runtime.Object) {
 	t.Helper()
-	check(t, registration(t, hook), hook, idempotence.Options{Exceptions: []idempotence.Exception{{Path: path, Reason: reason}}}, samples)
+	check(t, *hook().MutatingWebhook(), hook, idempotence.Options{Exceptions: []idempotence.Exception{{Path: path, Reason: reason}}}, samples)
 }
 
 // IdempotentWithout runs the harness twice: without the law, and with all laws for CREATE only. Use it if the law fails
 // on UPDATE, as it does for the original admission controller.
 func IdempotentWithout(t *testing.T, law idempotence.Law, hook func() *webhook.Hook, samples ...runtime.Object) {
 	t.Helper()
-	of := registration(t, hook)
+	of := *hook().MutatingWebhook()
 	check(t, of, hook, idempotence.Options{Without: []idempotence.Law{law}}, samples)
 	for i := range of.Rules {
 		of.Rules[i].Operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Create}
 	}
 	check(t, of, hook, idempotence.Options{}, samples)
-}
-
-func registration(t *testing.T, hook func() *webhook.Hook) admissionregistrationv1.MutatingWebhook {
-	t.Helper()
-	configuration, _, err := webhook.Configurations(webhook.ConfigurationOptions{Name: "test", URL: "https://127.0.0.1"}, hook())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return configuration.Webhooks[0]
 }
 
 func check(t *testing.T, of admissionregistrationv1.MutatingWebhook, hook func() *webhook.Hook, options idempotence.Options, samples []runtime.Object) {
