@@ -188,10 +188,10 @@ func TestPassesReportsWhatIsUnknown(t *testing.T) {
 		{[]LawResult{result(L1, Passes, ""), result(L2, Passes, ""), result(L6, NotApplicable, ReasonNoUpdateRule)}, "all 2 laws that apply pass"},
 		{[]LawResult{result(L1, Passes, ""), result(L6, NotApplicable, ReasonNoUpdateRule)}, "the one law that applies passes"},
 		{[]LawResult{result(L1, Passes, ""), result(L2, Passes, ""), result(L7, Passes, ReasonEffectsUnwatched), result(L9, Inconclusive, "")},
-			"all 3 laws that apply pass; not tried: part of dry runs (L7), unknown fields (L9)"},
-		{[]LawResult{result(L1, Passes, ""), result(L1, Inconclusive, ReasonFewCases)}, "the one law that applies passes; not tried: part of second call (L1)"},
-		{[]LawResult{result(L1, Passes, ""), result(L2, NotApplicable, ReasonLawExcluded)}, "of the laws asked for, the one that applies passes"},
-		{[]LawResult{result(L1, Passes, ""), result(L3, Passes, ""), result(L2, NotApplicable, ReasonLawExcluded)}, "of the laws asked for, all 2 that apply pass"},
+			"3 laws pass, 1 of them in part: dry runs (L7); not tried: unknown fields (L9)"},
+		{[]LawResult{result(L1, Passes, ""), result(L1, Inconclusive, ReasonFewCases)}, "1 law passes in part: second call (L1)"},
+		{[]LawResult{result(L1, Passes, ""), result(L2, NotApplicable, ReasonLawExcluded)}, "1 law passes; other laws were excluded"},
+		{[]LawResult{result(L1, Passes, ""), result(L3, Passes, ""), result(L2, NotApplicable, ReasonLawExcluded)}, "2 laws pass; other laws were excluded"},
 		{[]LawResult{result(L6, NotApplicable, ReasonNoUpdateRule), result(L2, NotApplicable, ReasonLawExcluded)}, ""},
 	} {
 		_, got, _ := strings.Cut(text(&Report{Laws: c.laws}), "\npasses: ")

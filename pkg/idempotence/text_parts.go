@@ -222,7 +222,8 @@ func (p *printer) passes(r *Report) {
 	if !r.OK() || len(r.Incomplete) > 0 || r.ReplayOf != "" {
 		return
 	}
-	n, unknown, asked := 0, []string{}, ""
+	n, excluded := 0, false
+	var partial, untried []string
 	for _, law := range Laws {
 		kept, partly, tooLittle := false, false, false
 		for _, l := range r.Laws {
@@ -232,33 +233,41 @@ func (p *printer) passes(r *Report) {
 			kept = kept || l.Verdict == Passes
 			partly = partly || l.Verdict == Passes && l.Reason != nil
 			tooLittle = tooLittle || l.Verdict == Inconclusive
-			if l.Reason != nil && l.Reason.Code == ReasonLawExcluded {
-				asked = "of the laws asked for, "
-			}
+			excluded = excluded || l.Reason != nil && l.Reason.Code == ReasonLawExcluded
 		}
 		switch {
 		case kept && (partly || tooLittle):
-			unknown = append(unknown, "part of "+law.Title())
+			partial = append(partial, law.Title())
 		case tooLittle:
-			unknown = append(unknown, law.Title())
+			untried = append(untried, law.Title())
 		}
 		if kept {
 			n++
 		}
 	}
-	text := asked + "all " + strconv.Itoa(n) + " that apply pass"
-	switch {
+	text := strconv.Itoa(n) + " laws pass"
+	switch all := len(untried) == 0 && len(partial) == 0 && !excluded; {
 	case n == 0:
 		return
-	case n == 1 && asked != "":
-		text = asked + "the one that applies passes"
-	case n == 1:
+	case n == 1 && all:
 		text = "the one law that applies passes"
-	case asked == "":
-		text = "all " + textutil.Count(n, "law") + " that apply pass"
+	case n == 1:
+		text = "1 law passes"
+	case all:
+		text = "all " + strconv.Itoa(n) + " laws that apply pass"
 	}
-	if len(unknown) > 0 {
-		text += "; not tried: " + strings.Join(unknown, ", ")
+	switch {
+	case len(partial) == 0:
+	case n == 1:
+		text += " in part: " + partial[0]
+	default:
+		text += ", " + strconv.Itoa(len(partial)) + " of them in part: " + strings.Join(partial, ", ")
+	}
+	if len(untried) > 0 {
+		text += "; not tried: " + strings.Join(untried, ", ")
+	}
+	if excluded {
+		text += "; other laws were excluded"
 	}
 	p.hanging(p.paint(green, "passes: "), text)
 	if len(r.Untried) > 0 {
