@@ -76,6 +76,11 @@ func reader[T any](s *Sources, group string, o reads.Options[T]) (*reads.Reader[
 	return reads.New(o)
 }
 
+// cacheRule returns the permissions of an informer. Without a reader, no request gets a single object.
+func cacheRule(group, resource string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"list", "watch"}}
+}
+
 // factory returns the informer factory. The caller must request an informer from it.
 func (s *Sources) factory() informers.SharedInformerFactory {
 	s.run.Do(func() { s.deps.RunInformers(s.informers) })
@@ -128,19 +133,19 @@ func (s *Sources) LimitRanges() (*reads.Reader[[]*corev1.LimitRange], error) {
 
 // StorageClasses returns a lister of StorageClasses.
 func (s *Sources) StorageClasses() storagelisters.StorageClassLister {
-	s.deps.Needs(reads.Rule("storage.k8s.io", "storageclasses"))
+	s.deps.Needs(cacheRule("storage.k8s.io", "storageclasses"))
 	return s.factory().Storage().V1().StorageClasses().Lister()
 }
 
 // IngressClasses returns a lister of IngressClasses.
 func (s *Sources) IngressClasses() networkinglisters.IngressClassLister {
-	s.deps.Needs(reads.Rule("networking.k8s.io", "ingressclasses"))
+	s.deps.Needs(cacheRule("networking.k8s.io", "ingressclasses"))
 	return s.factory().Networking().V1().IngressClasses().Lister()
 }
 
 // PriorityClasses returns a lister of PriorityClasses.
 func (s *Sources) PriorityClasses() schedulinglisters.PriorityClassLister {
-	s.deps.Needs(reads.Rule("scheduling.k8s.io", "priorityclasses"))
+	s.deps.Needs(cacheRule("scheduling.k8s.io", "priorityclasses"))
 	return s.factory().Scheduling().V1().PriorityClasses().Lister()
 }
 
@@ -168,7 +173,7 @@ func (s *Sources) Users() (*access.Authorizer, error) {
 
 // Ingresses returns a cache of the Ingresses of all namespaces with these indexes.
 func (s *Sources) Ingresses(indexes cache.Indexers) (cache.Indexer, error) {
-	s.deps.Needs(reads.Rule("networking.k8s.io", "ingresses"))
+	s.deps.Needs(cacheRule("networking.k8s.io", "ingresses"))
 	informer := s.factory().Networking().V1().Ingresses().Informer()
 	return informer.GetIndexer(), informer.AddIndexers(indexes)
 }

@@ -95,25 +95,26 @@ func TestReadersAskTheAPIServer(t *testing.T) {
 
 // TestPermissions checks that each source declares the permissions that it needs, and no others.
 func TestPermissions(t *testing.T) {
-	cached := []string{"get", "list", "watch"}
+	listed := []string{"list", "watch"}          // by an informer
+	cached := append([]string{"get"}, listed...) // and by a reader, from the API server
 	for resource, source := range map[string]struct {
 		verbs []string
 		use   func(*Sources)
 	}{
 		"namespaces":             {cached, func(s *Sources) { _, _ = s.Namespaces() }},
 		"runtimeclasses":         {cached, func(s *Sources) { _, _ = s.RuntimeClasses() }},
-		"storageclasses":         {cached, func(s *Sources) { s.StorageClasses() }},
-		"ingressclasses":         {cached, func(s *Sources) { s.IngressClasses() }},
-		"priorityclasses":        {cached, func(s *Sources) { s.PriorityClasses() }},
+		"storageclasses":         {listed, func(s *Sources) { s.StorageClasses() }},
+		"ingressclasses":         {listed, func(s *Sources) { s.IngressClasses() }},
+		"priorityclasses":        {listed, func(s *Sources) { s.PriorityClasses() }},
 		"pods":                   {[]string{"get"}, func(s *Sources) { _, _ = s.Pods() }},
 		"subjectaccessreviews":   {[]string{"create"}, func(s *Sources) { _, _ = s.Users() }},
-		"ingresses":              {cached, func(s *Sources) { _, _ = s.Ingresses(nil) }},
+		"ingresses":              {listed, func(s *Sources) { _, _ = s.Ingresses(nil) }},
 		"limitranges":            {cached, func(s *Sources) { _, _ = s.LimitRanges() }},
 		"serviceaccounts":        {cached, func(s *Sources) { _, _ = s.ServiceAccounts() }},
 		"nodes":                  {cached, func(s *Sources) { _, _ = s.Nodes() }},
-		"persistentvolumeclaims": {cached, func(s *Sources) { s.PersistentVolumeClaims() }},
-		"persistentvolumes":      {cached, func(s *Sources) { s.PersistentVolumes() }},
-		"csidrivers":             {cached, func(s *Sources) { s.CSIDrivers() }},
+		"persistentvolumeclaims": {listed, func(s *Sources) { s.PersistentVolumeClaims() }},
+		"persistentvolumes":      {listed, func(s *Sources) { s.PersistentVolumes() }},
+		"csidrivers":             {listed, func(s *Sources) { s.CSIDrivers() }},
 	} {
 		deps, s := start(t)
 		source.use(s)

@@ -40,18 +40,18 @@ func (s *Sources) Nodes() (*reads.Reader[*corev1.Node], error) {
 
 // PersistentVolumeClaims returns a lister of PersistentVolumeClaims.
 func (s *Sources) PersistentVolumeClaims() corelisters.PersistentVolumeClaimLister {
-	s.deps.Needs(reads.Rule("", "persistentvolumeclaims"))
+	s.deps.Needs(cacheRule("", "persistentvolumeclaims"))
 	return s.factory().Core().V1().PersistentVolumeClaims().Lister()
 }
 
 // PersistentVolumes returns a lister of PersistentVolumes.
 func (s *Sources) PersistentVolumes() corelisters.PersistentVolumeLister {
-	s.deps.Needs(reads.Rule("", "persistentvolumes"))
+	s.deps.Needs(cacheRule("", "persistentvolumes"))
 	return s.factory().Core().V1().PersistentVolumes().Lister()
 }
 
 // CSIDrivers returns a lister of CSIDrivers.
 func (s *Sources) CSIDrivers() storagelisters.CSIDriverLister {
-	s.deps.Needs(reads.Rule("storage.k8s.io", "csidrivers"))
+	s.deps.Needs(cacheRule("storage.k8s.io", "csidrivers"))
 	return s.factory().Storage().V1().CSIDrivers().Lister()
 }
