@@ -4,7 +4,7 @@ package seats
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -64,7 +64,7 @@ func reserve(ledger *Ledger) func(context.Context, *webhook.Request[corev1.Pod])
 			return nil
 		}, req.SideEffect)
 		if err != nil {
-			return errors.New("cannot reserve a seat: " + err.Error()) // not wrapped: an error of the API server would deny the Pod
+			return fmt.Errorf("cannot reserve a seat: %v", err.Error()) // not %w: an error of the API server would deny the Pod
 		}
 		if !free {
 			return webhook.Denyf("all %d seats are taken: delete a Pod, or wait until one has finished", ledger.Seats)
