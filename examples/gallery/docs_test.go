@@ -43,8 +43,9 @@ func TestPageSaysWhatHooksRead(t *testing.T) {
 	}
 	most["imagepolicywebhook"] = "an image service"
 	for name, reads := range most {
-		if row := "| " + name + " | " + reads + " |"; !strings.Contains(string(page), row) {
-			t.Errorf("docs/gallery.md has no row %q", row)
+		row := "| " + name + " | " + reads
+		if !strings.Contains(string(page), row+" |") && !strings.Contains(string(page), row+"; ") { // what else it reads follows
+			t.Errorf("docs/gallery.md has no row that begins with %q", row)
 		}
 	}
 }

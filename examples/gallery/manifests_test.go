@@ -15,17 +15,8 @@ import (
 )
 
 func TestManifests(t *testing.T) {
-	need.APIServer(t)
 	t.Setenv("KUBECONFIG", "")
-	cluster, err := testcluster.Start(context.WithoutCancel(t.Context()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cluster.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	cluster := startCluster(t)
 	arguments := livetest.Arguments(t, cluster)
 	enable := arguments[slices.IndexFunc(arguments, func(a string) bool { return strings.HasPrefix(a, "--enable=") })]
 	t.Run("webhooks match the code", func(t *testing.T) { livetest.CheckWebhooks(t, newProgram(), enable) })
@@ -43,4 +34,20 @@ func TestManifests(t *testing.T) {
 			},
 		})
 	})
+}
+
+// startCluster starts an API server, which runs until the end of the test.
+func startCluster(t *testing.T) *testcluster.Cluster {
+	t.Helper()
+	need.APIServer(t)
+	cluster, err := testcluster.Start(context.WithoutCancel(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cluster.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return cluster
 }
