@@ -20,7 +20,7 @@ func newProgram() program.Program {
 	return program.Program{
 		Name: "gallery",
 		Flags: func(flags *flag.FlagSet) {
-			flags.Func("enable", "comma-separated `names` of the admission controllers to run: "+names(), s.enable)
+			flags.Func("enable", "comma-separated `names` of the admission controllers to run; repeat the flag for more: "+names(), s.enable)
 			flags.Func("config", "configuration file of an admission controller, as `NAME=FILE`; repeat the flag for several controllers", s.configure)
 		},
 		Hooks: func(_ context.Context, deps *program.Deps) ([]*webhook.Hook, error) {

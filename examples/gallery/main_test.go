@@ -48,7 +48,7 @@ func TestEveryControllerHasHooks(t *testing.T) {
 	for name := range policies {
 		args := []string{"--print-configuration", "--enable=" + name}
 		if content, ok := configurations[name]; ok {
-			if _, message := run(t, args...); !strings.Contains(message, name+": this admission controller needs a configuration") {
+			if _, message := run(t, args...); !strings.Contains(message, name+": this admission controller needs a configuration: add --config="+name+"=FILE") {
 				t.Errorf("%s: got %q", name, message)
 			}
 			args = append(args, "--config="+name+"="+write(t, content))
@@ -83,6 +83,18 @@ func TestConfigurationFiles(t *testing.T) {
 	}
 }
 
+func TestSpacesAndCommasInEnable(t *testing.T) {
+	output, message := run(t, "--print-configuration", "--enable= AlwaysPullImages , Priority,", "--enable=DefaultTolerationSeconds")
+	if message != "" {
+		t.Fatal(message)
+	}
+	for _, name := range []string{"set.alwayspullimages", "set.priority", "defaulttolerationseconds"} {
+		if !strings.Contains(output, name+".example.com") {
+			t.Errorf("%s is not enabled", name)
+		}
+	}
+}
+
 func TestBadFlags(t *testing.T) {
 	bad := write(t, "unknown: field")
 	rows := []struct {
@@ -90,26 +102,31 @@ func TestBadFlags(t *testing.T) {
 		want string
 	}{
 		{nil, "nothing to run: set --enable to names such as AlwaysPullImages,PodNodeSelector"},
-		{[]string{"--enable=AlwaysPullImage"}, `"AlwaysPullImage" is not in the gallery: choose from AlwaysPullImages, `},
+		{[]string{"--enable=AlwaysPullImage"}, `"AlwaysPullImage" is not in the gallery: did you mean AlwaysPullImages?`},
+		{[]string{"--enable=podsecurity"}, `"podsecurity" is not in the gallery: did you mean PodSecurity?`},
+		{[]string{"--enable=Nothing"}, `"Nothing" is not in the gallery: choose from AlwaysPullImages, `},
+		{[]string{"--enable=ResourceQuota"}, "ResourceQuota is not possible as a webhook: see docs/gallery.md"},
+		{[]string{"--enable= , "}, "nothing to run: set --enable"},
+		{[]string{"--enable=Priority", "--enable=Priority"}, "Priority is named twice"},
 		{[]string{"--enable=Priority,Priority"}, "Priority is named twice"},
 		{[]string{"--enable=Priority", "--config=Priority"}, `"Priority" does not have the form NAME=FILE`},
-		{[]string{"--enable=Priority", "--config=Priorities=a"}, `"Priorities" is not in the gallery: choose from `},
+		{[]string{"--enable=Priority", "--config=Priorities=a"}, `"Priorities" is not in the gallery: did you mean Priority?`},
 		{[]string{"--enable=PodNodeSelector", "--config=PodNodeSelector=a", "--config=PodNodeSelector=b"}, "PodNodeSelector has two configuration files"},
 		{[]string{"--enable=Priority", "--config=PodNodeSelector=a"}, "--config names PodNodeSelector, which is not enabled: add it to --enable"},
 		{[]string{"--enable=Priority", "--config=Priority=a"}, "Priority: this admission controller has no configuration: remove its --config"},
 		{[]string{"--enable=NamespaceExists", "--config=NamespaceExists=a"}, "NamespaceExists: this admission controller has no configuration: remove its --config"},
 		{[]string{"--enable=RuntimeClass", "--config=RuntimeClass=a"}, "RuntimeClass: this admission controller has no configuration: remove its --config"},
-		{[]string{"--enable=PodNodeSelector", "--config=PodNodeSelector=" + bad}, `unknown field "unknown"`},
-		{[]string{"--enable=EventRateLimit", "--config=EventRateLimit=" + bad}, `unknown field "unknown"`},
-		{[]string{"--enable=ImagePolicyWebhook", "--config=ImagePolicyWebhook=" + bad}, `unknown field "unknown"`},
+		{[]string{"--enable=PodNodeSelector", "--config=PodNodeSelector=" + bad}, bad + ":1: unknown: unknown field: allowed are "},
+		{[]string{"--enable=EventRateLimit", "--config=EventRateLimit=" + bad}, bad + ":1: apiVersion: Required value: begin the file with apiVersion: "},
+		{[]string{"--enable=ImagePolicyWebhook", "--config=ImagePolicyWebhook=" + bad}, bad + ":1: unknown: unknown field: allowed are "},
 		{[]string{"--enable=NodeRestriction", "--config=NodeRestriction=a"}, "NodeRestriction: this admission controller has no configuration"},
-		{[]string{"--enable=PodPreset"}, "PodPreset: this admission controller needs a configuration: add --config=NAME=FILE"},
-		{[]string{"--enable=PodPreset", "--config=PodPreset=" + bad}, bad + ": "},
-		{[]string{"--enable=SidecarInjection", "--config=SidecarInjection=" + bad}, `unknown field "unknown"`},
-		{[]string{"--enable=PodTolerationRestriction", "--config=PodTolerationRestriction=" + bad}, `unknown field "unknown"`},
-		{[]string{"--enable=PodSecurity", "--config=PodSecurity=" + bad}, bad + ": "},
+		{[]string{"--enable=PodPreset"}, "PodPreset: this admission controller needs a configuration: add --config=PodPreset=FILE"},
+		{[]string{"--enable=PodPreset", "--config=PodPreset=" + bad}, bad + ":1: must be a list, not a map"},
+		{[]string{"--enable=SidecarInjection", "--config=SidecarInjection=" + bad}, bad + ":1: unknown: unknown field: allowed are "},
+		{[]string{"--enable=PodTolerationRestriction", "--config=PodTolerationRestriction=" + bad}, bad + ":1: apiVersion: Required value: begin the file with apiVersion: "},
+		{[]string{"--enable=PodSecurity", "--config=PodSecurity=" + bad}, bad + ":1: apiVersion: Required value: begin the file with apiVersion: "},
 		{[]string{"--enable=UniqueIngressHosts", "--config=UniqueIngressHosts=a"}, "UniqueIngressHosts: this admission controller has no configuration"},
-		{[]string{"--enable=WorkloadDefaults", "--config=WorkloadDefaults=" + bad}, `unknown field "unknown"`},
+		{[]string{"--enable=WorkloadDefaults", "--config=WorkloadDefaults=" + bad}, bad + ":1: unknown: unknown field: allowed are "},
 	}
 	for _, row := range rows {
 		if _, message := run(t, append(row.args, "--print-configuration")...); !strings.Contains(message, row.want) {

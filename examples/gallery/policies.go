@@ -4,10 +4,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	"k8s.io/utils/clock"
 
@@ -40,7 +36,6 @@ import (
 	"github.com/admitkit/admitkit/examples/gallery/uniqueingresshosts"
 	"github.com/admitkit/admitkit/examples/gallery/workloaddefaults"
 	"github.com/admitkit/admitkit/pkg/access"
-	"github.com/admitkit/admitkit/pkg/program"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
@@ -100,7 +95,7 @@ var policies = map[string]policy{
 
 var (
 	errNoConfiguration    = errors.New("this admission controller has no configuration: remove its --config")
-	errNeedsConfiguration = errors.New("this admission controller needs a configuration: add --config=NAME=FILE")
+	errNeedsConfiguration = errors.New("this admission controller needs a configuration") // hooks names the flag
 )
 
 // unconfigured returns a policy for hooks without configuration. The policy returns an error if it is given a
@@ -271,69 +266,4 @@ func load[T any](file string, read func(string) (T, error)) (config T, err error
 		return config, nil
 	}
 	return read(file)
-}
-
-// names returns the names of the admission controllers, separated by commas.
-func names() string { return strings.Join(slices.Sorted(maps.Keys(policies)), ", ") }
-
-// A selection contains the values of the flags --enable and --config.
-type selection struct {
-	enabled []string
-	files   map[string]string // configuration files by admission controller
-}
-
-// enable parses --enable.
-func (s *selection) enable(list string) error {
-	for name := range strings.SplitSeq(list, ",") {
-		switch {
-		case policies[name] == nil:
-			return fmt.Errorf("%q is not in the gallery: choose from %s", name, names())
-		case slices.Contains(s.enabled, name):
-			return fmt.Errorf("%s is named twice", name)
-		}
-		s.enabled = append(s.enabled, name)
-	}
-	return nil
-}
-
-// configure parses --config.
-func (s *selection) configure(value string) error {
-	name, file, ok := strings.Cut(value, "=")
-	switch {
-	case !ok || file == "":
-		return fmt.Errorf("%q does not have the form NAME=FILE", value)
-	case policies[name] == nil:
-		return fmt.Errorf("%q is not in the gallery: choose from %s", name, names())
-	case s.files[name] != "":
-		return fmt.Errorf("%s has two configuration files", name)
-	case s.files == nil:
-		s.files = map[string]string{}
-	}
-	s.files[name] = file
-	return nil
-}
-
-// hooks returns the hooks of all admission controllers that are enabled, in the order of --enable.
-func (s *selection) hooks(deps *program.Deps) ([]*webhook.Hook, error) {
-	if len(s.enabled) == 0 {
-		return nil, errors.New("nothing to run: set --enable to names such as AlwaysPullImages,PodNodeSelector")
-	}
-	for name := range s.files {
-		if !slices.Contains(s.enabled, name) {
-			return nil, fmt.Errorf("--config names %s, which is not enabled: add it to --enable", name)
-		}
-	}
-	from, err := sources.New(deps)
-	if err != nil {
-		return nil, err
-	}
-	var all []*webhook.Hook
-	for _, name := range s.enabled {
-		hooks, err := policies[name](from, s.files[name])
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		all = append(all, hooks...)
-	}
-	return all, nil
 }

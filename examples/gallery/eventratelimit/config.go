@@ -3,18 +3,16 @@
 package eventratelimit
 
 import (
-	"fmt"
-	"os"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/yaml"
+
+	"github.com/admitkit/admitkit/examples/gallery/configfile"
 )
 
 // A Config lists the limits, in the format of the original's configuration file.
 type Config struct {
 	metav1.TypeMeta `json:",inline"`
-	// Limits lists the limits. An Event must be within all of them.
+	// Limits lists the limits. An Event must be within all of them. As in the original, several may have the same type.
 	Limits []Limit `json:"limits"`
 }
 
@@ -49,29 +47,13 @@ const (
 	kind       = "Configuration"
 )
 
-// Load reads a configuration file in the format of Kubernetes' EventRateLimit. The error names the file and the field.
+// Load reads a configuration file in the format of Kubernetes' EventRateLimit. The error names the file, the
+// line and the field.
 func Load(file string) (Config, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return Config{}, err
-	}
-	var config Config
-	if err := yaml.UnmarshalStrict(data, &config); err != nil {
-		return Config{}, fmt.Errorf("%s: %w", file, err)
-	}
-	if errs := config.check(); len(errs) > 0 {
-		return Config{}, fmt.Errorf("%s: %w", file, errs.ToAggregate())
-	}
-	return config, nil
+	return configfile.Load(file, configfile.Type{APIVersions: []string{apiVersion}, Kind: kind}, (*Config).check)
 }
 
-func (c Config) check() (errs field.ErrorList) {
-	if c.APIVersion != apiVersion {
-		errs = append(errs, field.NotSupported(field.NewPath("apiVersion"), c.APIVersion, []string{apiVersion}))
-	}
-	if c.Kind != kind {
-		errs = append(errs, field.NotSupported(field.NewPath("kind"), c.Kind, []string{kind}))
-	}
+func (c *Config) check() (errs field.ErrorList) {
 	limits := field.NewPath("limits")
 	if len(c.Limits) == 0 {
 		errs = append(errs, field.Required(limits, "must not be empty"))

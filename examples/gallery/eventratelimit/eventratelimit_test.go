@@ -186,14 +186,15 @@ func TestLoad(t *testing.T) {
 	const head = "apiVersion: eventratelimit.admission.k8s.io/v1alpha1\nkind: Configuration\n"
 	rows := []struct{ reason, content, want string }{
 		{"valid", head + "limits:\n- {type: Server, qps: 1, burst: 2, cacheSize: -1}\n- {type: User, qps: 50, burst: 100, cacheSize: 2000}\n", ""},
-		{"empty", "", `FILE: [apiVersion: Unsupported value: "": supported values: "eventratelimit.admission.k8s.io/v1alpha1", kind: Unsupported value: "": supported values: "Configuration", limits: Required value: must not be empty]`},
-		{"no limits", head + "limits: []\n", `FILE: limits: Required value: must not be empty`},
-		{"misspelt", head + "limit: []\n", `FILE: error unmarshaling JSON: while decoding JSON: json: unknown field "limit"`},
-		{"wrong type", head + "limits:\n- {type: Server, qps: fast, burst: 1}\n", `FILE: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal string into Go struct field`},
-		{"unknown type", head + "limits:\n- {type: Pod, qps: 1, burst: 1}\n", `FILE: limits[0].type: Unsupported value: "Pod": supported values: "Server", "Namespace", "User", "SourceAndObject"`},
-		{"no rate", head + "limits:\n- {type: Server, burst: 1}\n", `FILE: limits[0].qps: Invalid value: 0: must be positive`},
-		{"no burst", head + "limits:\n- {type: Server, qps: 1}\n", `FILE: limits[0].burst: Invalid value: 0: must be positive`},
-		{"cache size", head + "limits:\n- {type: User, qps: 1, burst: 1, cacheSize: -1}\n", `FILE: limits[0].cacheSize: Invalid value: -1: must not be negative`},
+		{"empty", "", `FILE:1: the file is empty: begin the file with apiVersion: eventratelimit.admission.k8s.io/v1alpha1 and kind: Configuration`},
+		{"no limits", head + "limits: []\n", `FILE:3: limits: Required value: must not be empty`},
+		{"misspelt", head + "limit: []\n", `FILE:3: limit: unknown field: did you mean limits?`},
+		{"wrong type", head + "limits:\n- {type: Server, qps: fast, burst: 1}\n", `FILE:4: limits[0].qps: Invalid value: "fast": must be an integer up to 2147483647`},
+		{"unknown type", head + "limits:\n- {type: Pod, qps: 1, burst: 1}\n", `FILE:4: limits[0].type: Unsupported value: "Pod": supported values: "Server", "Namespace", "User", "SourceAndObject"`},
+		{"another case", head + "limits:\n- {type: User, qps: 1, burst: 1, cachesize: 1}\n", `FILE:4: limits[0].cachesize: unknown field: did you mean cacheSize?`},
+		{"no rate", head + "limits:\n- {type: Server, burst: 1}\n", `FILE:4: limits[0].qps: Invalid value: 0: must be positive`},
+		{"no burst", head + "limits:\n- {type: Server, qps: 1}\n", `FILE:4: limits[0].burst: Invalid value: 0: must be positive`},
+		{"cache size", head + "limits:\n- {type: User, qps: 1, burst: 1, cacheSize: -1}\n", `FILE:4: limits[0].cacheSize: Invalid value: -1: must not be negative`},
 	}
 	for _, row := range rows {
 		t.Run(row.reason, func(t *testing.T) {

@@ -4,11 +4,11 @@ package imagepolicywebhook
 
 import (
 	"fmt"
-	"os"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/yaml"
+
+	"github.com/admitkit/admitkit/examples/gallery/configfile"
 )
 
 // A Config sets how to reach the service, and how to treat its answers.
@@ -37,28 +37,34 @@ type Config struct {
 //	  retryBackoff: 500  # milliseconds; this is the default
 //	  defaultAllow: false
 //
-// Zero means the default, and -1 means none. The error names the file and the field.
-func Load(file string) (Config, error) {
-	data, err := os.ReadFile(file)
+// Zero means the default, and -1 means none. The error names the file, the line and the field.
+func Load(file string) (config Config, err error) {
+	_, err = configfile.Load(file, configfile.Type{}, func(in *content) (errs field.ErrorList) {
+		config, errs = in.config()
+		return errs
+	})
 	if err != nil {
 		return Config{}, err
 	}
-	var content struct {
-		ImagePolicy struct {
-			KubeConfigFile string `json:"kubeConfigFile"`
-			AllowTTL       int64  `json:"allowTTL"`
-			DenyTTL        int64  `json:"denyTTL"`
-			RetryBackoff   int64  `json:"retryBackoff"`
-			DefaultAllow   bool   `json:"defaultAllow"`
-		} `json:"imagePolicy"`
-	}
-	if err := yaml.UnmarshalStrict(data, &content); err != nil {
-		return Config{}, fmt.Errorf("%s: %w", file, err)
-	}
-	var errs field.ErrorList
-	in, at := content.ImagePolicy, field.NewPath("imagePolicy")
+	return config, nil
+}
+
+type content struct {
+	ImagePolicy struct {
+		KubeConfigFile string `json:"kubeConfigFile"`
+		AllowTTL       int64  `json:"allowTTL"`
+		DenyTTL        int64  `json:"denyTTL"`
+		RetryBackoff   int64  `json:"retryBackoff"`
+		DefaultAllow   bool   `json:"defaultAllow"`
+	} `json:"imagePolicy"`
+}
+
+func (c *content) config() (config Config, errs field.ErrorList) {
+	in, at := c.ImagePolicy, field.NewPath("imagePolicy")
 	if in.KubeConfigFile == "" {
 		errs = append(errs, field.Required(at.Child("kubeConfigFile"), "name a kubeconfig whose cluster is the service"))
+	} else if _, err := client(in.KubeConfigFile); err != nil { // checked here, because Hook does not know the file
+		errs = append(errs, field.Invalid(at.Child("kubeConfigFile"), in.KubeConfigFile, "must be a kubeconfig whose cluster is the service: "+err.Error()))
 	}
 	duration := func(name string, value int64, unit, most, byDefault time.Duration) time.Duration {
 		switch {
@@ -71,14 +77,10 @@ func Load(file string) (Config, error) {
 		}
 		return time.Duration(value) * unit
 	}
-	config := Config{
+	return Config{
 		KubeConfigFile: in.KubeConfigFile, DefaultAllow: in.DefaultAllow,
 		AllowFor: duration("allowTTL", in.AllowTTL, time.Second, 30*time.Minute, 5*time.Minute),
 		DenyFor:  duration("denyTTL", in.DenyTTL, time.Second, 30*time.Minute, 30*time.Second),
 		Backoff:  duration("retryBackoff", in.RetryBackoff, time.Millisecond, 5*time.Minute, 500*time.Millisecond),
-	}
-	if len(errs) > 0 {
-		return Config{}, fmt.Errorf("%s: %w", file, errs.ToAggregate())
-	}
-	return config, nil
+	}, errs
 }

@@ -319,24 +319,30 @@ func TestHookNeedsAService(t *testing.T) {
 
 func TestLoad(t *testing.T) {
 	rows := []struct{ reason, content, want string }{
-		{"defaults", "imagePolicy: {kubeConfigFile: a}", "{a 5m0s 30s 500ms false 0}"},
-		{"JSON", `{"imagePolicy":{"kubeConfigFile":"a","allowTTL":1,"denyTTL":1800,"retryBackoff":1,"defaultAllow":true}}`, "{a 1s 30m0s 1ms true 0}"},
-		{"none", "imagePolicy: {kubeConfigFile: a, allowTTL: -1, denyTTL: -1, retryBackoff: -1}", "{a 0s 0s 0s false 0}"},
-		{"empty", "", "FILE: imagePolicy.kubeConfigFile: Required value: name a kubeconfig whose cluster is the service"},
-		{"misspelt", "imagePolicy: {kubeConfigFile: a, allowTtl2: 1}", `FILE: error unmarshaling JSON: while decoding JSON: json: unknown field "allowTtl2"`},
-		{"wrong type", "imagePolicy: {kubeConfigFile: a, allowTTL: 5m}", `FILE: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal string into Go struct field`},
-		{"too long", "imagePolicy: {kubeConfigFile: a, allowTTL: 1801}", "FILE: imagePolicy.allowTTL: Invalid value: 1801: must be -1, 0, or between 1 and 1800"},
-		{"negative", "imagePolicy: {kubeConfigFile: a, denyTTL: -2}", "FILE: imagePolicy.denyTTL: Invalid value: -2: must be -1, 0, or between 1 and 1800"},
-		{"huge", "imagePolicy: {kubeConfigFile: a, retryBackoff: 9223372036854775807}", "FILE: imagePolicy.retryBackoff: Invalid value: 9223372036854775807: must be -1, 0, or between 1 and 300000"},
+		{"defaults", "imagePolicy: {kubeConfigFile: KUBE}", "{KUBE 5m0s 30s 500ms false 0}"},
+		{"JSON", `{"imagePolicy":{"kubeConfigFile":"KUBE","allowTTL":1,"denyTTL":1800,"retryBackoff":1,"defaultAllow":true}}`, "{KUBE 1s 30m0s 1ms true 0}"},
+		{"none", "imagePolicy: {kubeConfigFile: KUBE, allowTTL: -1, denyTTL: -1, retryBackoff: -1}", "{KUBE 0s 0s 0s false 0}"},
+		{"empty", "", "FILE:1: the file is empty: must be a map with the fields imagePolicy"},
+		{"no kubeconfig", "imagePolicy: {}", "FILE:1: imagePolicy.kubeConfigFile: Required value: name a kubeconfig whose cluster is the service"},
+		{"a missing kubeconfig", "imagePolicy:\n  kubeConfigFile: nope\n", `FILE:2: imagePolicy.kubeConfigFile: Invalid value: "nope": must be a kubeconfig whose cluster is the service: stat nope: `},
+		{"misspelt", "imagePolicy: {kubeConfigFile: KUBE, allowTtl2: 1}", "FILE:1: imagePolicy.allowTtl2: unknown field: did you mean allowTTL?"},
+		{"wrong type", "imagePolicy: {kubeConfigFile: KUBE, allowTTL: 5m}", `FILE:1: imagePolicy.allowTTL: Invalid value: "5m": must be an integer`},
+		{"too long", "imagePolicy: {kubeConfigFile: KUBE, allowTTL: 1801}", "FILE:1: imagePolicy.allowTTL: Invalid value: 1801: must be -1, 0, or between 1 and 1800"},
+		{"negative", "imagePolicy: {kubeConfigFile: KUBE, denyTTL: -2}", "FILE:1: imagePolicy.denyTTL: Invalid value: -2: must be -1, 0, or between 1 and 1800"},
+		{"huge", "imagePolicy: {kubeConfigFile: KUBE, retryBackoff: 9223372036854775807}", "FILE:1: imagePolicy.retryBackoff: Invalid value: 9223372036854775807: must be -1, 0, or between 1 and 300000"},
+	}
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, []byte("{apiVersion: v1, kind: Config, clusters: [{name: a, cluster: {server: 'https://a'}}], contexts: [{name: a, context: {cluster: a}}], current-context: a}"), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	for _, row := range rows {
 		t.Run(row.reason, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "policy.yaml")
-			if err := os.WriteFile(file, []byte(row.content), 0o600); err != nil {
+			if err := os.WriteFile(file, []byte(strings.ReplaceAll(row.content, "KUBE", kubeconfig)), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			config, err := Load(file)
-			got := fmt.Sprint(config)
+			got := strings.ReplaceAll(fmt.Sprint(config), kubeconfig, "KUBE")
 			if err != nil {
 				got = strings.ReplaceAll(err.Error(), file, "FILE")
 			}

@@ -5,12 +5,14 @@ package podnodeselector
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/yaml"
+
+	"github.com/admitkit/admitkit/examples/gallery/configfile"
 )
 
 // A Config contains the node selectors of the cluster. The zero value adds no labels and allows all labels.
@@ -31,31 +33,64 @@ const defaultKey = "clusterDefaultNodeSelector"
 //	  clusterDefaultNodeSelector: env=test
 //	  team-a: env=test,disk=ssd
 //
-// The error names the file and the field.
+// The error names the file, the line and the field.
 func Load(file string) (Config, error) {
-	data, err := os.ReadFile(file)
+	config := Config{Allowed: map[string]labels.Set{}}
+	_, err := configfile.Load(file, configfile.Type{}, func(content *struct {
+		Selectors map[string]string `json:"podNodeSelectorPluginConfig"`
+	}) field.ErrorList {
+		return config.add(content.Selectors)
+	})
 	if err != nil {
 		return Config{}, err
 	}
-	var content struct {
-		Selectors map[string]string `json:"podNodeSelectorPluginConfig"`
-	}
-	if err := yaml.UnmarshalStrict(data, &content); err != nil {
-		return Config{}, fmt.Errorf("%s: %w", file, err)
-	}
-	config := Config{Allowed: map[string]labels.Set{}}
-	var errs field.ErrorList
-	for _, name := range slices.Sorted(maps.Keys(content.Selectors)) {
-		set, err := labels.ConvertSelectorToLabelsMap(content.Selectors[name])
-		if err != nil {
-			errs = append(errs, field.Invalid(field.NewPath("podNodeSelectorPluginConfig").Key(name), content.Selectors[name], err.Error()))
-		}
-		config.Allowed[name] = set
-	}
-	config.Default = config.Allowed[defaultKey]
-	delete(config.Allowed, defaultKey)
-	if len(errs) > 0 {
-		return Config{}, fmt.Errorf("%s: %w", file, errs.ToAggregate())
-	}
 	return config, nil
+}
+
+// add adds the selectors of a file. It returns the errors in them.
+func (c *Config) add(selectors map[string]string) (errs field.ErrorList) {
+	root := field.NewPath("podNodeSelectorPluginConfig")
+	for _, name := range slices.Sorted(maps.Keys(selectors)) {
+		at, selector := root.Key(name), selectors[name]
+		set, err := labels.ConvertSelectorToLabelsMap(selector)
+		if err != nil {
+			errs = append(errs, field.Invalid(at, selector, err.Error()))
+		} else if key := repeated(selector); key != "" {
+			errs = append(errs, field.Invalid(at, selector, "sets "+key+" twice: remove one"))
+		}
+		if name == defaultKey {
+			c.Default = set
+			continue
+		}
+		c.Allowed[name] = set
+		for _, problem := range validation.IsDNS1123Label(name) {
+			if configfile.Nearest(name, []string{defaultKey}) != "" {
+				problem = "did you mean " + defaultKey + "?"
+			}
+			errs = append(errs, field.Invalid(at, name, "not a name of a namespace: "+problem))
+		}
+	}
+	if len(errs) > 0 {
+		return errs
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Allowed)) {
+		if allowed := c.Allowed[name]; len(allowed) > 0 && !isSubset(c.Default, allowed) {
+			errs = append(errs, field.Invalid(root.Key(name), selectors[name], fmt.Sprintf("does not allow the default %s, "+
+				"so every Pod there without an annotation on its namespace would be denied: allow it, or remove one of the two", selectors[defaultKey])))
+		}
+	}
+	return errs
+}
+
+// repeated returns a key that a valid selector sets twice, or an empty string.
+func repeated(selector string) string {
+	keys := map[string]bool{}
+	for label := range strings.SplitSeq(selector, ",") {
+		key, _, _ := strings.Cut(label, "=")
+		if key = strings.TrimSpace(key); keys[key] {
+			return key
+		}
+		keys[key] = true
+	}
+	return ""
 }

@@ -9,6 +9,9 @@
 //
 //   - [Load] returns an error if the content of the configuration file is invalid. The original ignores a document that
 //     it cannot read. If the selector of a namespace is invalid, it rejects every Pod there.
+//   - [Load] also returns an error if a selector sets a key twice, and if the selector of a namespace does not allow the
+//     default. The original uses the last value of a key, and denies the Pods of such a namespace unless its annotation
+//     replaces the default. A [Config] that is written in Go may have such selectors.
 //   - If the namespace cannot be read or its annotation is not valid, the hook fails and the failurePolicy decides.
 //     With the default, Fail, the API server answers with the code 500, as for the original. The message differs.
 //   - Until the cache of Namespaces has synced, the program is not ready, so the failurePolicy decides. The original waits

@@ -90,12 +90,16 @@ func TestFailures(t *testing.T) {
 
 func TestLoad(t *testing.T) {
 	rows := []struct{ reason, content, want string }{
-		{"valid", "podNodeSelectorPluginConfig:\n  clusterDefaultNodeSelector: env=prod\n  team-a: env=test,disk=ssd\n  team-b:\n", ""},
-		{"empty", "", ""},
-		{"not YAML", "{", "FILE: "},
-		{"misspelt", "podNodeSelectorConfig: {}\n", `FILE: error unmarshaling JSON: while decoding JSON: json: unknown field "podNodeSelectorConfig"`},
-		{"bad selector", "podNodeSelectorPluginConfig:\n  team-a: env\n", `FILE: podNodeSelectorPluginConfig[team-a]: Invalid value: "env": invalid selector`},
-		{"bad default", "podNodeSelectorPluginConfig:\n  clusterDefaultNodeSelector: env=?\n", `FILE: podNodeSelectorPluginConfig[clusterDefaultNodeSelector]: Invalid value: "env=?"`},
+		{"valid", "podNodeSelectorPluginConfig:\n  clusterDefaultNodeSelector: env=prod\n  team-a: env=prod,disk=ssd\n  team-b:\n", ""},
+		{"empty", "", "FILE:1: the file is empty: must be a map with the fields podNodeSelectorPluginConfig"},
+		{"not YAML", "{", "FILE:1: not valid YAML: "},
+		{"misspelt", "podNodeSelectorPluginConfg: {}\n", `FILE:1: podNodeSelectorPluginConfg: unknown field: did you mean podNodeSelectorPluginConfig?`},
+		{"bad selector", "podNodeSelectorPluginConfig:\n  team-a: env\n", `FILE:2: podNodeSelectorPluginConfig[team-a]: Invalid value: "env": invalid selector`},
+		{"bad default", "podNodeSelectorPluginConfig:\n  clusterDefaultNodeSelector: env=?\n", `FILE:2: podNodeSelectorPluginConfig[clusterDefaultNodeSelector]: Invalid value: "env=?"`},
+		{"a key twice", "podNodeSelectorPluginConfig:\n  team-a: env=test,disk=ssd, env=prod\n", `FILE:2: podNodeSelectorPluginConfig[team-a]: Invalid value: "env=test,disk=ssd, env=prod": sets env twice: remove one`},
+		{"not a namespace", "podNodeSelectorPluginConfig:\n  Team_A: env=test\n", `FILE:2: podNodeSelectorPluginConfig[Team_A]: Invalid value: "Team_A": not a name of a namespace: a lowercase RFC 1123 label must`},
+		{"misspelt default", "podNodeSelectorPluginConfig:\n  clusterDefaultNodeselector: env=test\n", `FILE:2: podNodeSelectorPluginConfig[clusterDefaultNodeselector]: Invalid value: "clusterDefaultNodeselector": not a name of a namespace: did you mean clusterDefaultNodeSelector?`},
+		{"a default that a namespace denies", "podNodeSelectorPluginConfig:\n  clusterDefaultNodeSelector: env=prod\n  team-a: env=dev\n", `FILE:3: podNodeSelectorPluginConfig[team-a]: Invalid value: "env=dev": does not allow the default env=prod, so every Pod there without an annotation on its namespace would be denied`},
 	}
 	for _, row := range rows {
 		t.Run(row.reason, func(t *testing.T) {

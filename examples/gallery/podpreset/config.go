@@ -6,8 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -16,7 +14,8 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/yaml"
+
+	"github.com/admitkit/admitkit/examples/gallery/configfile"
 )
 
 // A Preset lists the parts that are added to the Pods of its namespace that match the selector. It has the format of
@@ -63,18 +62,14 @@ const (
 //	    volumes: [{name: cache, emptyDir: {}}]
 //	    volumeMounts: [{name: cache, mountPath: /cache}]
 //
-// The error names the file and the field.
+// The error names the file, the line and the field.
 func Load(file string) ([]Preset, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	var presets []Preset
-	if err := yaml.UnmarshalStrict(data, &presets); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
+	return configfile.Load(file, configfile.Type{}, check)
+}
+
+func check(all *[]Preset) (errs field.ErrorList) {
+	presets := *all
 	var root *field.Path
-	var errs field.ErrorList
 	for i, p := range presets {
 		at := root.Index(i)
 		errs = append(errs, p.validate(at)...)
@@ -82,10 +77,10 @@ func Load(file string) ([]Preset, error) {
 			errs = append(errs, field.Duplicate(at.Child("metadata", "name"), p.Name))
 		}
 	}
-	if len(errs) > 0 {
-		return nil, fmt.Errorf("%s: %w", file, errs.ToAggregate())
+	if len(errs) == 0 {
+		errs = contradictions(presets)
 	}
-	return presets, nil
+	return errs
 }
 
 func (p Preset) validate(at *field.Path) (errs field.ErrorList) {
@@ -97,6 +92,8 @@ func (p Preset) validate(at *field.Path) (errs field.ErrorList) {
 	}
 	if p.Namespace == "" {
 		errs = append(errs, field.Required(at.Child("metadata", "namespace"), "a preset is for the Pods of one namespace"))
+	} else if problems := validation.IsDNS1123Label(p.Namespace); len(problems) > 0 {
+		errs = append(errs, field.Invalid(at.Child("metadata", "namespace"), p.Namespace, strings.Join(problems, "; ")))
 	}
 	if problems := validation.IsQualifiedName(AppliedPrefix + p.Name); p.Name == "" || len(problems) > 0 {
 		errs = append(errs, field.Invalid(at.Child("metadata", "name"), p.Name, "the name is part of an annotation: "+strings.Join(problems, "; ")))

@@ -229,22 +229,25 @@ func TestLoad(t *testing.T) {
 	const head = "- apiVersion: settings.k8s.io/v1alpha1\n  kind: PodPreset\n  metadata: {namespace: team-a, name: a}\n  spec: "
 	rows := []struct{ reason, content, want string }{
 		{"valid", database, ""},
-		{"empty", "", ""},
-		{"misspelt", head + "{environment: []}", `FILE: error unmarshaling JSON: while decoding JSON: json: unknown field "environment"`},
-		{"not a list", "apiVersion: v1", "FILE: "},
-		{"version", strings.Replace(head, "v1alpha1", "v1", 1) + "{env: [{name: A}]}", `FILE: [0].apiVersion: Unsupported value: "settings.k8s.io/v1"`},
-		{"kind", strings.Replace(head, "PodPreset", "Preset", 1) + "{env: [{name: A}]}", `FILE: [0].kind: Unsupported value: "Preset"`},
-		{"namespace", strings.Replace(head, "namespace: team-a, ", "", 1) + "{env: [{name: A}]}", `FILE: [0].metadata.namespace: Required value`},
-		{"name", strings.Replace(head, "name: a", `name: "a b"`, 1) + "{env: [{name: A}]}", `FILE: [0].metadata.name: Invalid value: "a b"`},
-		{"twice", head + "{env: [{name: A}]}\n" + head + "{env: [{name: A}]}", `FILE: [1].metadata.name: Duplicate value: "a"`},
-		{"selector", head + `{selector: {matchLabels: {"?": a}}, env: [{name: A}]}`, `FILE: [0].spec.selector.matchLabels: Invalid value: "?"`},
-		{"nothing", head + "{}", `FILE: [0].spec: Required value: a preset needs env, envFrom, volumes or volumeMounts`},
-		{"variable", head + `{env: [{name: "="}]}`, `FILE: [0].spec.env[0].name: Invalid value: "="`},
-		{"variables", head + `{env: [{name: A}, {name: A}]}`, `FILE: [0].spec.env[1].name: Duplicate value: "A"`},
-		{"volume", head + `{volumes: [{name: "?", emptyDir: {}}]}`, `FILE: [0].spec.volumes[0].name: Invalid value: "?"`},
-		{"source", head + `{volumes: [{name: a}]}`, `FILE: [0].spec.volumes[0]: Required value: a volume needs a source`},
-		{"mount", head + `{volumeMounts: [{name: a, mountPath: /a}]}`, `FILE: [0].spec.volumeMounts[0].name: Not found: "a"`},
-		{"path", head + `{volumes: [{name: a, emptyDir: {}}], volumeMounts: [{name: a}]}`, `FILE: [0].spec.volumeMounts[0].mountPath: Required value`},
+		{"no presets", "[]", ""},
+		{"empty", "# nothing\n", "FILE:1: the file is empty: must be a list"},
+		{"misspelt", head + "{environment: []}", `FILE:4: [0].spec.environment: unknown field: allowed are env, envFrom, selector, volumeMounts, volumes`},
+		{"not a list", "apiVersion: v1", "FILE:1: must be a list, not a map"},
+		{"version", strings.Replace(head, "v1alpha1", "v1", 1) + "{env: [{name: A}]}", `FILE:1: [0].apiVersion: Unsupported value: "settings.k8s.io/v1"`},
+		{"kind", strings.Replace(head, "PodPreset", "Preset", 1) + "{env: [{name: A}]}", `FILE:2: [0].kind: Unsupported value: "Preset"`},
+		{"namespace", strings.Replace(head, "namespace: team-a, ", "", 1) + "{env: [{name: A}]}", `FILE:3: [0].metadata.namespace: Required value`},
+		{"name", strings.Replace(head, "name: a", `name: "a b"`, 1) + "{env: [{name: A}]}", `FILE:3: [0].metadata.name: Invalid value: "a b"`},
+		{"twice", head + "{env: [{name: A}]}\n" + head + "{env: [{name: A}]}", `FILE:7: [1].metadata.name: Duplicate value: "a"`},
+		{"not a namespace", strings.Replace(head, "team-a", "Team A", 1) + "{env: [{name: A}]}", `FILE:3: [0].metadata.namespace: Invalid value: "Team A"`},
+		{"another case", head + "{envfrom: []}", `FILE:4: [0].spec.envfrom: unknown field: did you mean envFrom?`},
+		{"selector", head + `{selector: {matchLabels: {"?": a}}, env: [{name: A}]}`, `FILE:4: [0].spec.selector.matchLabels: Invalid value: "?"`},
+		{"nothing", head + "{}", `FILE:4: [0].spec: Required value: a preset needs env, envFrom, volumes or volumeMounts`},
+		{"variable", head + `{env: [{name: "="}]}`, `FILE:4: [0].spec.env[0].name: Invalid value: "="`},
+		{"variables", head + `{env: [{name: A}, {name: A}]}`, `FILE:4: [0].spec.env[1].name: Duplicate value: "A"`},
+		{"volume", head + `{volumes: [{name: "?", emptyDir: {}}]}`, `FILE:4: [0].spec.volumes[0].name: Invalid value: "?"`},
+		{"source", head + `{volumes: [{name: a}]}`, `FILE:4: [0].spec.volumes[0]: Required value: a volume needs a source`},
+		{"mount", head + `{volumeMounts: [{name: a, mountPath: /a}]}`, `FILE:4: [0].spec.volumeMounts[0].name: Not found: "a"`},
+		{"path", head + `{volumes: [{name: a, emptyDir: {}}], volumeMounts: [{name: a}]}`, `FILE:4: [0].spec.volumeMounts[0].mountPath: Required value`},
 	}
 	for _, row := range rows {
 		t.Run(row.reason, func(t *testing.T) {
@@ -257,6 +260,47 @@ func TestLoad(t *testing.T) {
 	}
 	if _, err := Load(filepath.Join(t.TempDir(), "missing")); err == nil {
 		t.Error("want an error for a file that does not exist")
+	}
+}
+
+func TestContradictions(t *testing.T) {
+	t.Parallel()
+	preset := func(name, spec string) string {
+		return "- apiVersion: settings.k8s.io/v1alpha1\n  kind: PodPreset\n  metadata: {namespace: team-a, name: " + name + "}\n  spec: " + spec + "\n"
+	}
+	const one, two = "env: [{name: A, value: '1'}]", "env: [{name: B}, {name: A, value: '2'}]"
+	const volume = "volumes: [{name: v, emptyDir: {}}], volumeMounts: [{name: v, mountPath: /v}]"
+	rows := []struct{ reason, first, second, want string }{
+		{"all Pods", "{" + one + "}", "{" + two + "}", "environment variable A"},
+		{"one label", "{" + one + "}", "{selector: {matchLabels: {a: b}}, " + two + "}", "environment variable A"},
+		{"different labels", "{selector: {matchLabels: {a: b}}, " + one + "}", "{selector: {matchLabels: {c: d}}, " + two + "}", "environment variable A"},
+		{"different values of a label", "{selector: {matchLabels: {a: b}}, " + one + "}", "{selector: {matchLabels: {a: c}}, " + two + "}", ""},
+		{"values that overlap", "{selector: {matchExpressions: [{key: a, operator: In, values: [b, c]}]}, " + one + "}", "{selector: {matchLabels: {a: c}}, " + two + "}", "environment variable A"},
+		{"an excluded value", "{selector: {matchExpressions: [{key: a, operator: NotIn, values: [b, c]}]}, " + one + "}", "{selector: {matchLabels: {a: c}}, " + two + "}", ""},
+		{"another excluded value", "{selector: {matchExpressions: [{key: a, operator: NotIn, values: [b]}]}, " + one + "}", "{selector: {matchLabels: {a: c}}, " + two + "}", "environment variable A"},
+		{"with and without a label", "{selector: {matchExpressions: [{key: a, operator: Exists}]}, " + one + "}", "{selector: {matchExpressions: [{key: a, operator: DoesNotExist}]}, " + two + "}", ""},
+		{"equal variables", "{" + one + "}", "{" + one + "}", ""},
+		{"another volume", "{" + volume + "}", "{volumes: [{name: v, hostPath: {path: /v}}]}", "volume v"},
+		{"the same volume", "{" + volume + "}", "{" + volume + "}", ""},
+		{"the same path", "{" + volume + "}", "{volumes: [{name: w, emptyDir: {}}], volumeMounts: [{name: w, mountPath: /v/}]}", "mount of w at /v/"},
+	}
+	for _, row := range rows {
+		t.Run(row.reason, func(t *testing.T) {
+			file, got, want := write(t, preset("a", row.first)+preset("b", row.second)), "", ""
+			if _, err := Load(file); err != nil {
+				got = err.Error()
+			}
+			if row.want != "" {
+				want = file + `:8: [1].spec: Invalid value: "b": conflicts with [0], a: ` + row.want + ": a Pod that both select would get neither: change one, or its selector"
+			}
+			if got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+	elsewhere := strings.Replace(preset("b", "{"+two+"}"), "team-a", "team-b", 1)
+	if _, err := Load(write(t, preset("a", "{"+one+"}")+elsewhere)); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -3,17 +3,19 @@
 package podsecurity
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/pod-security-admission/admission"
 	admissionapi "k8s.io/pod-security-admission/admission/api"
 	"k8s.io/pod-security-admission/admission/api/load"
+	"k8s.io/pod-security-admission/admission/api/scheme"
+	admissionapiv1 "k8s.io/pod-security-admission/admission/api/v1"
 	"k8s.io/pod-security-admission/admission/api/validation"
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/metrics"
 	"k8s.io/pod-security-admission/policy"
 
+	"github.com/admitkit/admitkit/examples/gallery/configfile"
 	"github.com/admitkit/admitkit/pkg/reads"
 )
 
@@ -30,17 +32,30 @@ type Config = admissionapi.PodSecurityConfiguration
 //	exemptions:
 //	  namespaces: [monitoring]
 //
-// If file is empty, Load returns the defaults: every namespace without labels is privileged, and nothing is exempt. The
-// error names the file and the field.
+// The versions v1beta1 and v1alpha1, which have the same fields, are also accepted. If file is empty, Load returns the
+// defaults: every namespace without labels is privileged, and nothing is exempt. The error names the file, the line and
+// the field.
 func Load(file string) (*Config, error) {
-	config, err := load.LoadFromFile(file)
-	if err == nil {
-		err = validation.ValidatePodSecurityConfiguration(config).ToAggregate()
+	if file == "" {
+		return load.LoadFromData(nil)
 	}
+	config := &Config{}
+	_, err := configfile.Load(file, fileType(), func(content *admissionapiv1.PodSecurityConfiguration) field.ErrorList {
+		scheme.Scheme.Default(content)
+		if err := scheme.Scheme.Convert(content, config, nil); err != nil {
+			return field.ErrorList{field.InternalError(nil, err)}
+		}
+		return validation.ValidatePodSecurityConfiguration(config)
+	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+		return nil, err
 	}
 	return config, nil
+}
+
+func fileType() configfile.Type {
+	const group = admissionapiv1.GroupName
+	return configfile.Type{APIVersions: []string{group + "/v1", group + "/v1beta1", group + "/v1alpha1"}, Kind: "PodSecurityConfiguration"}
 }
 
 // newPolicy returns the library's policy. The error lists what is missing.

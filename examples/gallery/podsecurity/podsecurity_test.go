@@ -254,13 +254,16 @@ func TestLoad(t *testing.T) {
 	rows := []struct{ reason, content, want string }{
 		{"valid", head + "defaults: {enforce: baseline}\n", ""},
 		{"older", "apiVersion: pod-security.admission.config.k8s.io/v1beta1\nkind: PodSecurityConfiguration\ndefaults: {enforce: baseline}\n", ""},
-		{"no version", "kind: PodSecurityConfiguration\n", "FILE: Object 'apiVersion' is missing"},
-		{"another kind", strings.Replace(head, "PodSecurityConfiguration", "Other", 1), `FILE: no kind "Other" is registered`},
-		{"misspelt", head + "defaults: {enforced: baseline}\n", `FILE: strict decoding error: unknown field "defaults.enforced"`},
-		{"wrong type", head + "exemptions: {namespaces: a}\n", "FILE: json: cannot unmarshal string into Go struct field PodSecurityExemptions.exemptions.namespaces"},
-		{"unknown level", head + "defaults: {enforce: some}\n", `FILE: defaults.enforce: Invalid value: "some"`},
-		{"unknown version", head + "defaults: {warn-version: 1.30}\n", `FILE: `},
-		{"twice", head + "exemptions: {usernames: [ann, ann]}\n", `FILE: exemptions.usernames[1]: Duplicate value: "ann"`},
+		{"no version", "kind: PodSecurityConfiguration\n", "FILE:1: apiVersion: Required value: begin the file with apiVersion: pod-security.admission.config.k8s.io/v1 and kind: PodSecurityConfiguration"},
+		{"empty", "# nothing\n", "FILE:1: the file is empty: begin the file with apiVersion: pod-security.admission.config.k8s.io/v1 and kind: PodSecurityConfiguration"},
+		{"another version", strings.Replace(head, "/v1", "/v3", 1), `FILE:1: apiVersion: Unsupported value: "pod-security.admission.config.k8s.io/v3": supported values: "pod-security.admission.config.k8s.io/v1", `},
+		{"a file for the API server", "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins: []\n", `FILE:2: kind: Unsupported value: "AdmissionConfiguration": this file is for --admission-control-config-file`},
+		{"another kind", strings.Replace(head, "PodSecurityConfiguration", "Other", 1), `FILE:2: kind: Unsupported value: "Other": supported values: "PodSecurityConfiguration"`},
+		{"misspelt", head + "defaults: {enforced: baseline}\n", `FILE:3: defaults.enforced: unknown field: did you mean enforce?`},
+		{"wrong type", head + "exemptions: {namespaces: a}\n", `FILE:3: exemptions.namespaces: must be a list, not "a"`},
+		{"unknown level", head + "defaults: {enforce: some}\n", `FILE:3: defaults.enforce: Invalid value: "some"`},
+		{"unknown version", head + "defaults: {warn-version: 1.30}\n", `FILE:3: defaults.warn-version: Invalid value: 1.30: must be a string: write "1.30"`},
+		{"twice", head + "exemptions: {usernames: [ann, ann]}\n", `FILE:3: exemptions.usernames[1]: Duplicate value: "ann"`},
 	}
 	for _, row := range rows {
 		t.Run(row.reason, func(t *testing.T) {

@@ -3,8 +3,6 @@
 package podtolerationrestriction
 
 import (
-	"fmt"
-	"os"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +10,8 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/yaml"
+
+	"github.com/admitkit/admitkit/examples/gallery/configfile"
 )
 
 // A Config contains the tolerations for namespaces without the annotations, in the format of the original's
@@ -30,33 +29,24 @@ const (
 	kind       = "Configuration"
 )
 
-// Load reads a configuration file of the original. The error names the file and the field.
+// Load reads a configuration file of the original. The error names the file, the line and the field.
 func Load(file string) (Config, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return Config{}, err
+	return configfile.Load(file, configfile.Type{APIVersions: []string{apiVersion}, Kind: kind}, (*Config).check)
+}
+
+// check returns an error for each invalid toleration, and for each default that the whitelist denies.
+func (c *Config) check() (errs field.ErrorList) {
+	for i, t := range c.Default {
+		at := field.NewPath("default").Index(i)
+		errs = append(errs, check(t, at)...)
+		if len(c.Whitelist) > 0 && !allAllowed(c.Default[i:i+1], c.Whitelist) {
+			errs = append(errs, field.Invalid(at, t.Key, "the whitelist does not allow this toleration, so every Pod without annotations on its namespace would be denied: allow it, or remove it"))
+		}
 	}
-	var config Config
-	if err := yaml.UnmarshalStrict(data, &config); err != nil {
-		return Config{}, fmt.Errorf("%s: %w", file, err)
-	}
-	var errs field.ErrorList
-	if config.APIVersion != apiVersion {
-		errs = append(errs, field.NotSupported(field.NewPath("apiVersion"), config.APIVersion, []string{apiVersion}))
-	}
-	if config.Kind != kind {
-		errs = append(errs, field.NotSupported(field.NewPath("kind"), config.Kind, []string{kind}))
-	}
-	for i, t := range config.Default {
-		errs = append(errs, check(t, field.NewPath("default").Index(i))...)
-	}
-	for i, t := range config.Whitelist {
+	for i, t := range c.Whitelist {
 		errs = append(errs, check(t, field.NewPath("whitelist").Index(i))...)
 	}
-	if len(errs) > 0 {
-		return Config{}, fmt.Errorf("%s: %w", file, errs.ToAggregate())
-	}
-	return config, nil
+	return errs
 }
 
 // check returns an error for each invalid field of a toleration, like the validation of the API server.

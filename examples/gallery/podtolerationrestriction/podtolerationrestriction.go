@@ -9,6 +9,8 @@
 //   - A Pod with a toleration that is not allowed is denied with the code 403 and the reason Forbidden. The original
 //     also intends a denial, but returns a plain error, for which the API server answers 500 Internal Server Error.
 //   - Unknown fields of the configuration file are errors of [Load]. The original ignores them.
+//   - [Load] also returns an error if the whitelist of the file does not allow a default of the file. The original denies
+//     the Pods of all namespaces without annotations. A [Config] that is written in Go may have such lists.
 //   - If the Namespace exists but cannot be read, or an annotation is not valid, the hook fails and the failurePolicy
 //     decides. With the default, Fail, the API server answers with the code 500, as for the original. The message
 //     differs.

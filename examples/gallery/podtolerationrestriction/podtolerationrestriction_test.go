@@ -125,15 +125,16 @@ func TestLoad(t *testing.T) {
 	const head = "apiVersion: podtolerationrestriction.admission.k8s.io/v1alpha1\nkind: Configuration\n"
 	rows := []struct{ reason, content, want string }{
 		{"valid", head + "default:\n- {key: spot, operator: Exists, effect: NoExecute, tolerationSeconds: 60}\nwhitelist:\n- {operator: Exists}\n- {key: gpu, value: a}\n", ""},
-		{"empty", "", `FILE: [apiVersion: Unsupported value: "": supported values: "podtolerationrestriction.admission.k8s.io/v1alpha1", kind: Unsupported value: "": supported values: "Configuration"]`},
-		{"misspelt", head + "allowed: []\n", `FILE: error unmarshaling JSON: while decoding JSON: json: unknown field "allowed"`},
-		{"key", head + "default:\n- {key: '?', operator: Exists}\n", `FILE: default[0].key: Invalid value: "?"`},
-		{"no key", head + "whitelist:\n- {value: a}\n", `FILE: whitelist[0].operator: Invalid value: ""`},
-		{"value", head + "whitelist:\n- {key: a, value: '?'}\n", `FILE: whitelist[0].operator: Invalid value: "?"`},
-		{"value of Exists", head + "whitelist:\n- {key: a, operator: Exists, value: a}\n", `FILE: whitelist[0].operator: Invalid value: "a"`},
-		{"operator", head + "whitelist:\n- {key: a, operator: Gt, value: '1'}\n", `FILE: whitelist[0].operator: Unsupported value: "Gt"`},
-		{"seconds", head + "default:\n- {key: a, operator: Exists, tolerationSeconds: 60}\n", `FILE: default[0].effect: Invalid value: ""`},
-		{"effect", head + "default:\n- {key: a, operator: Exists, effect: Evict}\n", `FILE: default[0].effect: Unsupported value: "Evict"`},
+		{"empty", "", `FILE:1: the file is empty: begin the file with apiVersion: podtolerationrestriction.admission.k8s.io/v1alpha1 and kind: Configuration`},
+		{"misspelt", head + "allowed: []\n", `FILE:3: allowed: unknown field: allowed are apiVersion, default, kind, whitelist`},
+		{"key", head + "default:\n- {key: '?', operator: Exists}\n", `FILE:4: default[0].key: Invalid value: "?"`},
+		{"no key", head + "whitelist:\n- {value: a}\n", `FILE:4: whitelist[0].operator: Invalid value: ""`},
+		{"value", head + "whitelist:\n- {key: a, value: '?'}\n", `FILE:4: whitelist[0].operator: Invalid value: "?"`},
+		{"value of Exists", head + "whitelist:\n- {key: a, operator: Exists, value: a}\n", `FILE:4: whitelist[0].operator: Invalid value: "a"`},
+		{"operator", head + "whitelist:\n- {key: a, operator: Gt, value: '1'}\n", `FILE:4: whitelist[0].operator: Unsupported value: "Gt"`},
+		{"seconds", head + "default:\n- {key: a, operator: Exists, tolerationSeconds: 60}\n", `FILE:4: default[0].effect: Invalid value: ""`},
+		{"a default that the whitelist denies", head + "default:\n- {key: a, operator: Exists}\n- {key: b, operator: Exists}\nwhitelist:\n- {key: a, operator: Exists}\n", `FILE:5: default[1]: Invalid value: "b": the whitelist does not allow this toleration`},
+		{"effect", head + "default:\n- {key: a, operator: Exists, effect: Evict}\n", `FILE:4: default[0].effect: Unsupported value: "Evict"`},
 	}
 	for _, row := range rows {
 		t.Run(row.reason, func(t *testing.T) {

@@ -225,10 +225,11 @@ func TestLoad(t *testing.T) {
 	t.Parallel()
 	rows := []struct{ reason, content, want string }{
 		{"valid", "image: a\nrevision: canary\nholdApplicationUntilProxyStarts: true\nnativeSidecars: true\n", ""},
-		{"empty", "", "FILE: image: Required value"},
-		{"misspelt", "image: a\nrev: b\n", `FILE: error unmarshaling JSON: while decoding JSON: json: unknown field "rev"`},
-		{"revision", "image: a\nrevision: A b\n", `FILE: revision: Invalid value: "A b"`},
-		{"image", "image: auto\n", `FILE: image: Invalid value: "auto": this value stands for the image of the injector`},
+		{"empty", "", "FILE:1: the file is empty: must be a map with the fields holdApplicationUntilProxyStarts, image, nativeSidecars, revision"},
+		{"no image", "nativeSidecars: true\n", "FILE:1: image: Required value: set the image of the proxy"},
+		{"misspelt", "image: a\nrev: b\n", `FILE:2: rev: unknown field: allowed are holdApplicationUntilProxyStarts, image, nativeSidecars, revision`},
+		{"revision", "image: a\nrevision: A b\n", `FILE:2: revision: Invalid value: "A b"`},
+		{"image", "image: auto\n", `FILE:1: image: Invalid value: "auto": this value stands for the image of the injector`},
 	}
 	for _, row := range rows {
 		t.Run(row.reason, func(t *testing.T) {

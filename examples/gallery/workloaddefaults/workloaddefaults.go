@@ -34,8 +34,8 @@ const (
 	Annotation = "workloaddefaults.example.com/completed"
 )
 
-// Hook returns the hook that completes templates. [Load] returns the configuration. If that has a workload with a path
-// that is not valid, the program stops when it registers the hook.
+// Hook returns the hook that completes templates. [Load] returns a valid configuration. If one that is written in Go
+// has a workload that is not valid, the program stops when it registers the hook.
 func Hook(namespaces *reads.Reader[*corev1.Namespace], config Config) *webhook.Hook {
 	p := &policy{namespaces, config}
 	return webhook.MutatingPodTemplates(admissionregistrationv1.MutatingWebhook{

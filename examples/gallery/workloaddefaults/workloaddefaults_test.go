@@ -166,14 +166,21 @@ func TestIdempotent(t *testing.T) {
 
 func TestLoad(t *testing.T) {
 	t.Parallel()
+	const custom = "requests: {cpu: 1}\nworkloads: "
 	rows := []struct{ reason, content, want string }{
 		{"valid", "requests: {cpu: 250m, ephemeral-storage: 1Gi}", ""},
-		{"empty", "", "FILE: requests: Required value: set at least one request, such as cpu: 100m"},
-		{"misspelt", "request: {cpu: 1}", `FILE: error unmarshaling JSON: while decoding JSON: json: unknown field "request"`},
-		{"not a quantity", "requests: {cpu: many}", "FILE: error unmarshaling JSON"},
-		{"negative", "requests: {cpu: -1}", `FILE: requests[cpu]: Invalid value: "-1": must be greater than zero`},
-		{"a workload without a path", "requests: {cpu: 1}\nworkloads: [{kind: {version: v1, kind: Rollout}, resource: rollouts}]", "FILE: workloads[0]: Required value: set kind.version, kind.kind, resource and path"},
-		{"not supported", "requests: {example.com/gpu: 1}", `FILE: requests[example.com/gpu]: Unsupported value: "example.com/gpu": supported values: "cpu", "ephemeral-storage", "memory"`},
+		{"empty", "", "FILE:1: the file is empty: must be a map with the fields requests, workloads"},
+		{"misspelt", "request: {cpu: 1}", `FILE:1: request: unknown field: did you mean requests?`},
+		{"not a quantity", "requests: {cpu: many}", `FILE:1: requests[cpu]: Invalid value: "many": must be a quantity such as 100m, 2 or 128Mi`},
+		{"negative", "requests: {cpu: -1}", `FILE:1: requests[cpu]: Invalid value: "-1": must be greater than zero`},
+		{"a workload without a path", custom + "[{kind: {version: v1, kind: Rollout}, resource: rollouts}]", "FILE:2: workloads[0].path: Required value: set the path of the Pod template, such as spec.template"},
+		{"a workload without a kind", custom + "[{resource: rollouts, path: spec.template}]", "FILE:2: workloads[0].kind.version: Required value: set the version of the kind, such as v1\nFILE:2: workloads[0].kind.kind: Required value: set the name"},
+		{"a workload without a resource", custom + "[{kind: {version: v1, kind: Rollout}, path: spec.template}]", "FILE:2: workloads[0].resource: Required value: set the plural name of the kind, such as rollouts"},
+		{"a path with an empty name", custom + "[{kind: {version: v1, kind: Rollout}, resource: rollouts, path: spec..template}]", `FILE:2: workloads[0].path: Invalid value: "spec..template": must be field names with dots between them`},
+		{"a built-in kind", custom + "\n- {kind: {group: apps, version: v1, kind: Deployment}, resource: deployments, path: spec.template}", `FILE:3: workloads[0].kind: Forbidden: Deployment is built in: remove it`},
+		{"a kind twice", custom + strings.Repeat("\n- {kind: {group: shop.example.com, version: v1, kind: Rollout}, resource: rollouts, path: spec.template}", 2), `FILE:4: workloads[1].kind: Duplicate value: "Rollout.shop.example.com"`},
+		{"another case", custom + "[{kind: {Group: shop.example.com, version: v1, kind: Rollout}}]", "FILE:2: workloads[0].kind.Group: unknown field: did you mean group?"},
+		{"not supported", "requests: {example.com/gpu: 1}", `FILE:1: requests[example.com/gpu]: Unsupported value: "example.com/gpu": supported values: "cpu", "ephemeral-storage", "memory"`},
 	}
 	for _, row := range rows {
 		t.Run(row.reason, func(t *testing.T) {
