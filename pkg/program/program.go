@@ -71,7 +71,7 @@ func (p Program) Main() {
 	switch {
 	case err == nil || errors.Is(err, flag.ErrHelp):
 		return
-	case errors.As(err, &usage): // the flag package has printed the error
+	case errors.As(err, &usage): // parse has printed the error
 		os.Exit(2)
 	}
 	fmt.Fprintf(os.Stderr, "%s: %v\n", p.Name, err)
@@ -186,7 +186,7 @@ func (p Program) parse(args []string, stderr io.Writer) (*options, error) {
 	if p.Flags != nil {
 		p.Flags(flags)
 	}
-	if err := flags.Parse(args); err != nil {
+	if err := parseFlags(flags, args); err != nil {
 		return nil, &usageError{err}
 	}
 	if flags.NArg() > 0 {
@@ -202,4 +202,20 @@ func (p Program) parse(args []string, stderr io.Writer) (*options, error) {
 		return nil, errors.New("--output is only for --print-configuration and --print-rbac")
 	}
 	return o, nil
+}
+
+// parseFlags parses the arguments. After -h it prints all flags. After an error it prints only the error, because the
+// list of all flags would hide it.
+func parseFlags(flags *flag.FlagSet, args []string) error {
+	output, usage := flags.Output(), flags.Usage
+	flags.SetOutput(io.Discard) // Parse would print the error and all flags
+	flags.Usage = func() {}
+	err := flags.Parse(args)
+	flags.SetOutput(output)
+	if errors.Is(err, flag.ErrHelp) {
+		usage()
+	} else if err != nil {
+		fmt.Fprintf(output, "%s: %v\nrun %[1]s --help for the flags\n", flags.Name(), err)
+	}
+	return err
 }

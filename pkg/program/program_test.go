@@ -274,7 +274,7 @@ func TestWrongArguments(t *testing.T) {
 	}{
 		{[]string{"serve"}, `unexpected argument "serve"`},
 		{[]string{"--log-level=loud"}, "log-level"},
-		{[]string{"--tls-cert-file=/nowhere", "--addr=127.0.0.1:0", "--ops-addr=", "--shutdown-delay=1h"}, "there is no certificate to serve"},
+		{[]string{"--tls-cert-file=/nowhere", "--addr=127.0.0.1:0", "--ops-addr=", "--shutdown-delay=1h"}, "or add --self-managed, and the program makes its certificate"},
 		{[]string{"--addr=127.0.0.1:http-or-so"}, "--addr: "},
 		{[]string{"--max-in-flight-bytes=much"}, "max-in-flight-bytes"},
 		{[]string{"--self-managed"}, "no cluster is configured"},
@@ -294,13 +294,20 @@ func TestWrongArguments(t *testing.T) {
 		}
 	}
 	var usage *usageError
+	var stderr bytes.Buffer
 	for _, flag := range []string{"--nope", "--log-level=loud", "--max-in-flight-bytes=much"} {
-		if err := newProgram().Run(t.Context(), []string{flag}, io.Discard, io.Discard); !errors.As(err, &usage) {
-			t.Errorf("%s is not a usage error: %v", flag, err)
+		stderr.Reset()
+		err := newProgram().Run(t.Context(), []string{flag}, io.Discard, &stderr)
+		if !errors.As(err, &usage) {
+			t.Fatalf("%s is not a usage error: %v", flag, err)
+		}
+		if want := "example: " + err.Error() + "\nrun example --help for the flags\n"; stderr.String() != want {
+			t.Errorf("%s: got %q, want %q", flag, &stderr, want)
 		}
 	}
-	if err := newProgram().Run(t.Context(), []string{"-h"}, io.Discard, io.Discard); !errors.Is(err, flag.ErrHelp) {
-		t.Errorf("-h: %v", err)
+	stderr.Reset()
+	if err := newProgram().Run(t.Context(), []string{"-h"}, io.Discard, &stderr); !errors.Is(err, flag.ErrHelp) || !strings.Contains(stderr.String(), "-log-level") {
+		t.Errorf("-h: %v: %s", err, &stderr)
 	}
 }
 

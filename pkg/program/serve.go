@@ -140,8 +140,11 @@ func (p Program) serve(ctx, working context.Context, end func(), j *job) error {
 	})
 	group.Go(func() error { return failed(install(ctx)) })
 	group.Go(func() error {
-		err := failed(source.Start(working))
-		if err != nil { // there was never a certificate, so there are no calls to wait for
+		err := source.Start(working)
+		if err != nil && !j.managed.on {
+			err = fmt.Errorf("%w; or add --self-managed, and the program makes its certificate and installs its hooks", err)
+		}
+		if failed(err) != nil { // there was never a certificate, so there are no calls to wait for
 			err = errors.Join(err, serving.Listener.Close())
 		}
 		return err
