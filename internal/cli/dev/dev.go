@@ -88,6 +88,9 @@ func (d *session) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := d.checkPackage(ctx); err != nil {
+		return err
+	}
 	var first *generation
 	both, bothCtx := errgroup.WithContext(ctx)
 	both.Go(func() (err error) {
@@ -125,6 +128,18 @@ func (d *session) start(ctx context.Context) error {
 	return samples.applyOthers(ctx, d)
 }
 
+// checkPackage finds a package that cannot have hooks before dev starts to build an API server, which takes minutes.
+func (d *session) checkPackage(ctx context.Context) error {
+	if d.o.URL != "" {
+		return nil
+	}
+	err := gohooks.Check(ctx, d.o.Dir, d.o.Package)
+	if errors.Is(err, gohooks.ErrNoModule) {
+		err = problem.Hint(err, "admitkit dev --url URL --webhook-configuration FILE  # a running webhook, in any language")
+	}
+	return err
+}
+
 // open builds and starts the hooks. It watches their sources from before the build, so that no change is missed.
 func (d *session) open(ctx context.Context) (*generation, error) {
 	if d.o.URL != "" {
@@ -140,9 +155,6 @@ func (d *session) open(ctx context.Context) (*generation, error) {
 	case err != nil: // err is more precise than the error of newWatcher from go list
 		if watching == nil {
 			watch.close()
-		}
-		if errors.Is(err, gohooks.ErrNoModule) {
-			err = problem.Hint(err, "admitkit dev --url URL --webhook-configuration FILE  # a running webhook, in any language")
 		}
 		return nil, err
 	case watching != nil:

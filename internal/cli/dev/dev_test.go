@@ -3,6 +3,7 @@
 package dev
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -323,6 +324,20 @@ func TestOptions(t *testing.T) {
 				t.Errorf("got %v, want %q", err, row.want)
 			}
 		})
+	}
+}
+
+// TestPackageIsCheckedFirst checks that dev does not begin to build an API server for a package that cannot have hooks.
+func TestPackageIsCheckedFirst(t *testing.T) {
+	dir := module(t, "-- main.go --\npackage main\n\nfunc main() {}\n")
+	t.Setenv("ADMITKIT_CACHE", t.TempDir()) // so there is no API server
+	t.Setenv("KUBEBUILDER_ASSETS", "")
+	for pkg, want := range map[string]string{".": ". is a program (package main)", "./hooks": "the folder ./hooks does not exist"} {
+		var messages bytes.Buffer
+		err := Run(t.Context(), &screen.Screen{In: strings.NewReader(""), Out: io.Discard, Err: &messages, Getenv: os.Getenv}, Options{Dir: dir, Package: pkg})
+		if err == nil || !strings.Contains(err.Error(), want) || messages.Len() > 0 {
+			t.Errorf("%s: got %v and %q, want %q and no message", pkg, err, &messages, want)
+		}
 	}
 }
 

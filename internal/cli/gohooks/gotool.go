@@ -64,6 +64,16 @@ func list(ctx context.Context, dir, pkg string) (*target, error) {
 	return t, t.check(pkg)
 }
 
+// Check returns an error if pkg cannot have hooks: it does not exist, is a program, or is in no module. It builds nothing.
+func Check(ctx context.Context, dir, pkg string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	_, err = list(ctx, dir, pkg)
+	return err
+}
+
 // where returns the working directory for the go command, and the package pattern to use there.
 func where(dir, pkg string) (runDir, pattern string, err error) {
 	folder := pkg
