@@ -111,6 +111,9 @@ func circular(document *yaml.Node) error {
 // syntax converts an error of the parser, such as "yaml: line 3: did not find expected key".
 func syntax(err error) problem {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	if strings.HasSuffix(text, "found character that cannot start any token") {
+		text += ": indent with spaces instead of tabs, and quote values that begin with a special character"
+	}
 	if rest, ok := strings.CutPrefix(text, "line "); ok {
 		if number, message, ok := strings.Cut(rest, ": "); ok {
 			if line, err := strconv.Atoi(number); err == nil {
@@ -137,8 +140,8 @@ func (want Type) check(root *yaml.Node) (problems []problem) {
 			}
 		}
 		switch {
-		case value == "":
-			problems = append(problems, problem{at, join(f.name, "Required value: "+want.hint())})
+		case value == "": // the hint is for both fields
+			return []problem{{at, join(f.name, "Required value: "+want.hint())}}
 		case value == "AdmissionConfiguration" && f.name == "kind":
 			return []problem{{at, fmt.Sprintf("kind: Unsupported value: %q: this file is for --admission-control-config-file of the API server: "+
 				"name a file with only the configuration of this plugin: %s", value, want.hint())}}
