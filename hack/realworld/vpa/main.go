@@ -9,6 +9,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -41,7 +42,8 @@ func run() error {
 	return http.Serve(listener, http.HandlerFunc(server.Serve))
 }
 
-// matcher stands for the lookup in a cluster. Every Pod with the label app=web belongs to one VerticalPodAutoscaler.
+// matcher stands for the lookup in a cluster. Every Pod with the label app=web belongs to one VerticalPodAutoscaler. Its
+// recommender is one that knows extended resources, too, and leaves them at their limits.
 type matcher struct{}
 
 func (matcher) GetMatchingVPA(_ context.Context, p *corev1.Pod) *autoscaling.VerticalPodAutoscaler {
@@ -49,6 +51,13 @@ func (matcher) GetMatchingVPA(_ context.Context, p *corev1.Pod) *autoscaling.Ver
 		return nil
 	}
 	target := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("128Mi")}
+	for _, c := range p.Spec.Containers {
+		for name, limit := range c.Resources.Limits {
+			if c.Name == "web" && strings.Contains(string(name), "/") {
+				target[name] = limit
+			}
+		}
+	}
 	return &autoscaling.VerticalPodAutoscaler{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: p.Namespace},
 		Status: autoscaling.VerticalPodAutoscalerStatus{
