@@ -79,8 +79,9 @@ func run() error {
 	certified.Close()
 	failed := make(chan error, 1)
 	go func() {
-		failed <- injector.Run(context.Background(), certified.TLS, spiffeid.RequireFromString("spiffe://cluster.local/ns/dapr-system/dapr-sentry"),
-			func(context.Context) ([]byte, error) { return []byte("trust anchors"), nil })
+		sentry := spiffeid.RequireFromString("spiffe://cluster.local/ns/dapr-system/dapr-sentry")
+		anchors := func(context.Context) ([]byte, error) { return []byte("trust anchors"), nil }
+		failed <- injector.Run(context.Background(), certified.TLS, sentry, anchors)
 	}()
 	address := fmt.Sprintf("127.0.0.1:%d", port)
 	if err := await(address, failed); err != nil {
@@ -129,7 +130,6 @@ func (cluster) RoundTrip(r *http.Request) (*http.Response, error) {
 	if strings.HasSuffix(r.URL.Path, "/statefulsets/dapr-scheduler-server") {
 		status, body = http.StatusOK, `{"kind":"StatefulSet","apiVersion":"apps/v1","spec":{"replicas":1}}`
 	}
-	return &http.Response{
-		StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r,
-	}, nil
+	header := http.Header{"Content-Type": {"application/json"}}
+	return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command gatekeeper-3.18 serves the mutating webhook of Gatekeeper on a loopback address, which it prints. The mutators are
-// those in mutators.yaml.
+// Command gatekeeper-3.18 serves the mutating webhook of Gatekeeper on a loopback address, which it prints. The mutators
+// are those in mutators.yaml.
 package main
 
 import (
@@ -55,7 +55,8 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	if err := webhook.AddMutatingWebhook(mgr, webhook.Dependencies{MutationSystem: system, ProcessExcluder: process.Get()}); err != nil {
+	dependencies := webhook.Dependencies{MutationSystem: system, ProcessExcluder: process.Get()}
+	if err := webhook.AddMutatingWebhook(mgr, dependencies); err != nil {
 		return err
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
