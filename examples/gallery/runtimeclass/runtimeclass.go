@@ -7,6 +7,7 @@
 //
 //   - If the RuntimeClass cannot be read, the hook fails and the failurePolicy decides. The user then gets the API
 //     server's message for a failed webhook.
+//   - A Pod whose RuntimeClass has an empty name is denied with 403. The original answers with 500.
 //   - A Pod with an empty overhead and no RuntimeClass is admitted. The original denies it, but the API server leaves an
 //     empty map out of the object that it sends to a webhook.
 //   - Pods in kube-system, and in the namespace of the webhook, are not changed. Otherwise a cluster could not repair
