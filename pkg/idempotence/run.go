@@ -151,8 +151,13 @@ func (o *options) rivalsOf(subject Subject) laws.Rivals {
 	return rivals
 }
 
-// add adds a finding to the report.
+// add adds a finding to the report. A violation replaces advice that says the same.
 func (r *run) add(v *Violation) {
+	if v.Verdict != Advice {
+		r.report.Findings = slices.DeleteFunc(r.report.Findings, func(known *Violation) bool {
+			return known.Verdict == Advice && known.Law == v.Law && known.Kind == v.Kind && known.Summary == v.Summary
+		})
+	}
 	r.report.Findings = append(r.report.Findings, v)
 	if r.opts.found != nil {
 		r.opts.found(v)

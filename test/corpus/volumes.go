@@ -19,7 +19,7 @@ func volumePatterns() []Case {
 		onPods("P05 random generated name", randomName).breaks("L1", "L3"),
 		onPods("P10 early return when its volume exists", earlyReturn).breaks("L4b"),
 		onDeployments("P10 early return when its volume exists", earlyReturn).breaks("L4b"),
-		onPods("P11 the user mounts that path from another volume", pathUnchecked).breaks("L5"),
+		onPods("P11 the user mounts that path from another volume", pathUnchecked).breaks("L1", "L5"),
 		onPods("P26 name derived from metadata.name", nameFromMetadata).breaks("L1", "L5"),
 		onPods("P26 branches on metadata.namespace", namespaceFromMetadata).breaks("L3").advice(),
 	}

@@ -80,8 +80,9 @@ func sharedValue(differences []tree.Change, late, fresh any) string {
 				continue
 			}
 			list, rest := d.Path[:i], d.Path[i+1:]
-			if values := valuesIn(late, list, rest); twiceIn(values) != "" && twiceIn(valuesIn(fresh, list, rest)) == "" {
-				return fmt.Sprintf("two elements of %s have the same %s: %s, but not if the addition comes before the first call", list, rest, twiceIn(values))
+			shared, distinct := twiceIn(valuesIn(late, list, rest)), valuesIn(fresh, list, rest)
+			if shared != "" && len(distinct) > 1 && twiceIn(distinct) == "" {
+				return fmt.Sprintf("two elements of %s have the same %s: %s, but not if the addition comes before the first call", list, rest, shared)
 			}
 		}
 	}
