@@ -8,10 +8,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/admitkit/admitkit/pkg/webhook"
@@ -27,14 +29,17 @@ func (h *Hook) modeOf(ctx context.Context, req *webhook.ModeRequest, namespaceLa
 		if found != nil || req.Namespace == "" {
 			return found, nil
 		}
+		if isNamespace(req) { // a new one cannot be read yet, and the new labels of an update count
+			found = labels.Set{}
+			maps.Copy(found, req.Labels())
+			return found, nil
+		}
 		own, err := namespaceLabels(ctx, req.Namespace)
 		if err != nil {
 			return nil, fmt.Errorf("the labels of namespace %s: %w", req.Namespace, err)
 		}
 		found = labels.Set{}
-		for key, value := range own {
-			found[key] = value
-		}
+		maps.Copy(found, own)
 		return found, nil
 	}
 	if h.NamespaceLabels != "" {
@@ -42,8 +47,8 @@ func (h *Hook) modeOf(ctx context.Context, req *webhook.ModeRequest, namespaceLa
 		if err != nil {
 			return "", err
 		}
-		if mode, err := h.labelled(own, req.Namespace); mode != "" || err != nil {
-			return mode, err
+		if mode := h.labelled(own); mode != "" {
+			return mode, nil
 		}
 	}
 	for i := range h.Rules {
@@ -58,39 +63,34 @@ func (h *Hook) modeOf(ctx context.Context, req *webhook.ModeRequest, namespaceLa
 	return h.Mode, nil
 }
 
-// labelled returns the mode that the labels of a Namespace choose, or an empty one.
-func (h *Hook) labelled(own labels.Set, namespace string) (webhook.Mode, error) {
+// isNamespace reports whether a request creates or updates a Namespace.
+func isNamespace(req *webhook.ModeRequest) bool {
+	return req.Kind.Group == "" && req.Kind.Kind == "Namespace" && req.SubResource == "" &&
+		(req.Operation == admissionv1.Create || req.Operation == admissionv1.Update)
+}
+
+// labelled returns the mode that the labels of a Namespace choose, or an empty one. It ignores a label whose value is no
+// version.
+func (h *Hook) labelled(own labels.Set) webhook.Mode {
 	for _, label := range []struct {
 		name string
 		mode webhook.Mode
 	}{{"enforce", webhook.Enforce}, {"warn", webhook.Warn}, {"audit", webhook.Shadow}} {
-		key := h.NamespaceLabels + "/" + label.name
-		value, ok := own[key]
-		if !ok {
-			continue
-		}
-		applies, err := coversVersion(value, h.Version)
-		if err != nil {
-			return "", fmt.Errorf("the label %s=%s of namespace %s: %w", key, value, namespace, err)
-		}
-		if applies {
-			return label.mode, nil
+		if value, ok := own[h.NamespaceLabels+"/"+label.name]; ok && coversVersion(value, h.Version) {
+			return label.mode
 		}
 	}
-	return "", nil
+	return ""
 }
 
 // coversVersion reports whether the value of a label applies to a version.
-func coversVersion(value, version string) (bool, error) {
+func coversVersion(value, version string) bool {
 	if value == latest {
-		return true, nil
+		return true
 	}
 	most, err := parseVersion(value)
-	if err != nil {
-		return false, fmt.Errorf("%w, or %s", err, latest)
-	}
-	own, err := parseVersion(version)
-	return own <= most, err
+	own, invalid := parseVersion(version)
+	return err == nil && invalid == nil && own <= most
 }
 
 var errNoVersion = errors.New("must be a version such as v3")
@@ -126,7 +126,6 @@ func (r *Rule) keyOf(req *webhook.ModeRequest) string {
 		if owner := req.Controller(); owner != nil {
 			return req.Namespace + "/" + owner.Kind + "/" + owner.Name
 		}
-		return req.Namespace + "/" + req.Kind.Kind + "/" + req.Name
 	}
 	if req.Namespace == "" {
 		return "/" + req.Name

@@ -3,8 +3,12 @@
 package rollout
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"sync"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,18 +77,24 @@ const (
 	// Namespaces puts all objects of a namespace on the same side.
 	Namespaces Share = "Namespaces"
 	// Owners puts all objects of a controller, such as the Pods of a ReplicaSet, on the same side. An object without a
-	// controller counts by its own name. A user can choose that name, so do not use this share for a policy against users
-	// who do not cooperate.
+	// controller counts by its namespace. A user can write any owner reference, so do not use this share for a policy
+	// against users who do not cooperate.
 	Owners Share = "Owners"
 )
 
 // Parse reads a configuration. hooks has the names of the webhooks that may have entries. The errors name the fields.
 func Parse(content []byte, hooks []string) (*Config, error) {
 	config := &Config{}
+	if moreDocuments().Match(bytes.TrimLeft(content, "-\n\r ")) {
+		return nil, errors.New("the file has several documents: keep one")
+	}
 	if err := yaml.UnmarshalStrict(content, config); err != nil {
 		return nil, err
 	}
 	var errs field.ErrorList
+	if config.Hooks == nil { // an empty file must not make all hooks enforce
+		errs = append(errs, field.Required(field.NewPath("hooks"), "to let all hooks enforce, write hooks: []"))
+	}
 	known := map[string]bool{}
 	for i := range config.Hooks {
 		at := field.NewPath("hooks").Index(i)
@@ -105,6 +115,9 @@ func Parse(content []byte, hooks []string) (*Config, error) {
 	}
 	return config, nil
 }
+
+// moreDocuments matches the separator of YAML documents.
+var moreDocuments = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^---(\s|$)`) })
 
 var modes = []webhook.Mode{webhook.Enforce, webhook.Warn, webhook.Shadow}
 

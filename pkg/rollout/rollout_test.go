@@ -98,6 +98,7 @@ func TestModes(t *testing.T) {
 		{"for the latest version", labelled + "}]", "warn.latest", webhook.Warn},
 		{"for a later version", labelled + "}]", "enforce.v4", webhook.Enforce},
 		{"for an earlier version", labelled + "}]", "enforce.v2", webhook.Shadow},
+		{"a label that is no version", labelled + "}]", "enforce.strict", webhook.Shadow},
 		{"audit", labelled + ", rules: [{mode: Enforce}]}]", "audit.v3", webhook.Shadow},
 		{"none of the labels", labelled + ", rules: [{mode: Warn}]}]", "other.v3", webhook.Warn},
 	} {
@@ -120,12 +121,22 @@ func TestUndecided(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for namespace, want := range map[string]string{
-		"unknown": "the labels of namespace unknown: no answer", "enforce.strict": "the label policy.example.com/enforce=strict of namespace enforce.strict: must be a version such as v3, or latest",
-	} {
-		if got := webhooktest.Failure(t, r.Hooks()[0], request(t, namespace, "a", nil)).Message; !strings.HasSuffix(got, want) {
-			t.Errorf("%s: got %q", namespace, got)
-		}
+	const want = "the labels of namespace unknown: no answer"
+	if got := webhooktest.Failure(t, r.Hooks()[0], request(t, "unknown", "a", nil)).Message; !strings.HasSuffix(got, want) {
+		t.Errorf("got %q", got)
+	}
+	// A Namespace that is created cannot be read yet, so its own labels count.
+	created := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "unknown", Labels: map[string]string{"policy.example.com/warn": "latest"}}}
+	req := webhooktest.Request(t, admissionv1.Create, corev1.SchemeGroupVersion.WithKind("Namespace"), "namespaces", created, nil)
+	req.Namespace = "unknown"
+	any := webhook.Validating(admissionregistrationv1.ValidatingWebhook{Name: policy, Rules: webhook.Rules(webhook.OnEverything())},
+		func(context.Context, *webhook.Request[corev1.Namespace]) error { return webhook.Deny("no") })
+	if r, err = rollout.New(write(t, "", "hooks: [{webhook: images.example.com, namespaceLabels: policy.example.com, version: v3}]"),
+		rollout.Options{Namespaces: namespaces}, any); err != nil {
+		t.Fatal(err)
+	}
+	if got := modeOf(t, r.Hooks()[0], req); got != webhook.Warn {
+		t.Errorf("a new Namespace: got %s", got)
 	}
 }
 
@@ -176,9 +187,11 @@ func TestShares(t *testing.T) {
 
 func TestBadFiles(t *testing.T) {
 	for file, want := range map[string]string{
-		"hooks: [{webhook: images.example.com, mode: Audit}]":                                                       `hooks[0].mode: Unsupported value: "Audit": supported values: "Enforce", "Warn", "Shadow"`,
-		"hooks: [{webhook: image.example.com, mode: Warn}]":                                                         `hooks[0].webhook: Unsupported value: "image.example.com": supported values: "images.example.com"`,
-		"hooks: [{mode: Warn}]":                                                                                     "hooks[0].webhook: Required value",
+		"hooks: [{webhook: images.example.com, mode: Audit}]": `hooks[0].mode: Unsupported value: "Audit": supported values: "Enforce", "Warn", "Shadow"`,
+		"hooks: [{webhook: image.example.com, mode: Warn}]":   `hooks[0].webhook: Unsupported value: "image.example.com": supported values: "images.example.com"`,
+		"": "hooks: Required value: to let all hooks enforce, write hooks: []",
+		"hooks: []\n---\nhooks: [{webhook: images.example.com, mode: Warn}]": "several documents",
+		"hooks: [{mode: Warn}]": "hooks[0].webhook: Required value",
 		"hooks: [{webhook: images.example.com}, {webhook: images.example.com}]":                                     "hooks[1].webhook: Duplicate value",
 		"hooks: [{webhook: images.example.com, moed: Warn}]":                                                        `unknown field "moed"`,
 		"hooks: [{webhook: images.example.com, rules: [{percent: 101, mode: Warn}]}]":                               "hooks[0].rules[0].percent: Invalid value: 101: must be from 0 to 100",

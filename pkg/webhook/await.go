@@ -111,7 +111,11 @@ func (x *exchange) run(c call, w http.ResponseWriter) {
 func (x *exchange) answerGoexit(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		x.fail(w, errGoexit)
+		if answer := x.lateAnswer(errGoexit); answer != nil {
+			reply.Write(w, http.StatusOK, answer)
+		} else {
+			x.fail(w, errGoexit)
+		}
 		return
 	}
 	x.answerTo(conn, errGoexit)

@@ -10,10 +10,11 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// objectMetadata is a projection with the metadata that IsDeleting and Controller read.
+// objectMetadata is a projection with the metadata that IsDeleting, Controller and the labels of a ModeRequest come from.
 type objectMetadata struct {
 	Metadata struct {
 		DeletionTimestamp *metav1.Time            `json:"deletionTimestamp"`
+		Labels            map[string]string       `json:"labels"`
 		OwnerReferences   []metav1.OwnerReference `json:"ownerReferences"`
 	} `json:"metadata"`
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,6 +57,9 @@ type ModeRequest struct {
 // Controller returns the owner reference that has controller: true, or nil. See [Request.Controller].
 func (r *ModeRequest) Controller() *metav1.OwnerReference { return controllerIn(r.document) }
 
+// Labels returns the labels of the new object, or on DELETE those of the old one.
+func (r *ModeRequest) Labels() map[string]string { return metadataOf(r.document).Metadata.Labels }
+
 // A ModeFunc chooses the mode of a call. An empty mode means Enforce. If it returns an error, the call fails, and the
 // failurePolicy decides. It must be safe for concurrent use.
 type ModeFunc func(ctx context.Context, req *ModeRequest) (Mode, error)
@@ -78,6 +82,7 @@ type effect struct {
 	mode     Mode
 	version  review.Version // of the answer
 	withheld Outcome        // what the hook decided, if that was not sent
+	err      error          // of a failure that was not sent
 }
 
 // isLenient reports whether the call is admitted whatever the hook decides.
@@ -89,13 +94,18 @@ func (x *exchange) setMode(wire *review.Request) (err error) {
 		return nil
 	}
 	defer reply.Recover("choosing the mode", &err)
+	deadline, _ := x.ctx.Deadline()
+	timer := time.AfterFunc(time.Until(deadline), x.ctx.Expire)
+	defer timer.Stop()
 	req := &ModeRequest{Metadata: wire.Metadata, document: wire.Object}
 	if wire.Operation == admissionv1.Delete {
 		req.document = wire.OldObject
 	}
+	defer func() { req.document = nil }() // the function may keep req
 	mode, err := x.hook.chooseMode(&x.ctx, req)
-	req.document = nil // the function may keep req
 	switch {
+	case x.ctx.Expired():
+		return x.ctx.TimedOut("the mode was not chosen")
 	case err != nil:
 		return fmt.Errorf("the mode of the webhook cannot be chosen: %w", err)
 	case mode == Enforce || mode == "":
@@ -127,7 +137,7 @@ func (x *exchange) lenient(d *review.Decision, p patch.Patch, err error) (*revie
 	switch {
 	case err != nil:
 		status := reply.StatusOf(err)
-		e.withheld = x.outcomeOf(err)
+		e.withheld, e.err = x.outcomeOf(err), err
 		x.logFailure(&status, err, e.withheld)
 		e.note(sent, AuditWouldFail, status.Message)
 		e.warn(sent, fmt.Sprintf("%s cannot decide about this request, which will fail once it is enforced: %s", name, status.Message))
@@ -194,6 +204,6 @@ func (x *exchange) lateAnswer(err error) []byte {
 	}
 	d, _ := x.lenient(nil, nil, err)
 	answer := review.AppendMutating(nil, &review.Request{Version: x.effect.version, Metadata: review.Metadata{UID: x.ctx.Fields.UID}}, d, nil)
-	x.report(Observation{Outcome: Allowed, Code: http.StatusOK, Err: err})
+	x.report(Observation{Outcome: Allowed, Code: http.StatusOK})
 	return answer
 }

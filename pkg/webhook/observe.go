@@ -164,6 +164,9 @@ func (o *observedCall) end(x *exchange, result *Observation) {
 	result.UID, result.Kind, result.Operation = f.UID, f.Kind, f.Operation
 	result.Namespace, result.Name, result.DryRun = f.Namespace, f.Name, f.DryRun
 	result.Mode, result.Withheld = x.effect.mode, x.effect.withheld
+	if x.effect.err != nil {
+		result.Err = x.effect.err
+	}
 	result.BodyBytes, result.Duration = o.bodyBytes, time.Since(x.ctx.Start)
 	for _, end := range slices.Backward(o.ends) {
 		func() {

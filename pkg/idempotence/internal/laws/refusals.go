@@ -81,7 +81,8 @@ func (t *Trial) isOfUser(problem string, sent, result any) bool {
 	return t.omitted(problem, sent, result) || isBound(problem, sent) || !slices.ContainsFunc(paths, func(pointer string) bool {
 		p := pathOf(result, pointer)
 		value, ok := tree.Get(result, p)
-		isNote := ok && !isComposite(value) && notes[fmt.Sprint(value)]
+		isTaken := strings.Contains(problem, "Duplicate value") || strings.Contains(problem, "must be unique") // by what the webhook adds
+		isNote := ok && !isTaken && !isComposite(value) && notes[fmt.Sprint(value)]
 		return !isNote && !exceedsZero(problem, sent, p) && !isAtLimit(problem, sent, p, value) && !isInOtherList(problem, sent, result, p, value) && !isOtherVolume(problem, sent, p)
 	})
 }
