@@ -26,14 +26,15 @@ import (
 // Options configure [New]. The zero value works for a file that does not depend on Namespaces.
 type Options struct {
 	// Namespaces returns the labels of a Namespace. It is required if the file depends on them. If it fails, the call
-	// fails, and the failurePolicy decides. It must be safe for concurrent use. A Reader of package reads fits.
+	// fails, and the failurePolicy decides. It must be safe for concurrent use. It can read the
+	// Namespace with a Reader of package reads.
 	Namespaces func(ctx context.Context, name string) (map[string]string, error)
 	// Interval is the time between two reads of the file. Zero means 10 s.
 	Interval time.Duration
 	// Logger logs new modes, and each problem of the file once.
 	Logger logr.Logger
-	// Metrics registers the gauge admitkit_rollout_file_valid: 1 if the file has the modes that are used, and 0 if the last
-	// valid ones are used instead. Nil means no metrics.
+	// Metrics registers the gauge admitkit_rollout_file_valid: 1 if the file is valid, and 0 while the last valid
+	// modes are used instead. Nil means no metrics.
 	Metrics prometheus.Registerer
 }
 
@@ -47,8 +48,8 @@ type Rollout struct {
 
 var errNeedsNamespaces = errors.New("the file depends on the labels of Namespaces: set rollout.Options.Namespaces")
 
-// New reads the file. It returns an error if the file is missing or invalid, names another webhook than those of the
-// hooks, or needs Options.Namespaces.
+// New reads the file. It returns an error if the file is missing or invalid, names a webhook that is not
+// among the hooks, or needs Options.Namespaces.
 func New(file string, o Options, hooks ...*webhook.Hook) (*Rollout, error) {
 	r := &Rollout{options: o, valid: prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "admitkit_rollout_file_valid",
@@ -85,7 +86,7 @@ func New(file string, o Options, hooks ...*webhook.Hook) (*Rollout, error) {
 // Hooks returns the hooks with the modes of the file.
 func (r *Rollout) Hooks() []*webhook.Hook { return r.hooks }
 
-// Start reads the file again and again, until ctx ends. While it is invalid or missing, the last valid modes are used.
+// Start reads the file periodically until ctx ends. While it is invalid or missing, the last valid modes are used.
 func (r *Rollout) Start(ctx context.Context) error {
 	r.file.Run(ctx, r.options.Interval)
 	return nil

@@ -17,8 +17,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook/internal/reply"
 )
 
-// A Mode says what the decisions of a hook do. With a mode other than Enforce, you can see what a new or changed policy
-// would do before it does it.
+// A Mode sets the effect of a hook's decisions. With Warn or Shadow, you can see what a new or changed policy would do
+// before you enforce it.
 type Mode string
 
 // The modes. In Warn and Shadow, a call that fails or misses its deadline is admitted, too. Only calls whose body was
@@ -38,7 +38,7 @@ const (
 // The keys of the audit annotations in Warn and Shadow. The API server adds the name of the webhook. The values are
 // shortened to 1 KiB.
 const (
-	// AuditMode has the mode of a call for which there is one of the other annotations.
+	// AuditMode has the mode of the call. It is set together with one of the other annotations, and only then.
 	AuditMode = "mode"
 	// AuditWouldDeny has the message of a denial that was not sent.
 	AuditWouldDeny = "would-deny"
@@ -48,7 +48,7 @@ const (
 	AuditWouldChange = "would-change"
 )
 
-// A ModeRequest is a request whose mode is to be chosen. It is valid until the [ModeFunc] returns.
+// A ModeRequest is a request for which a [ModeFunc] chooses the mode. It is valid until the function returns.
 type ModeRequest struct {
 	review.Metadata
 	document []byte
@@ -77,7 +77,7 @@ func (h *Hook) WithModes(choose ModeFunc) *Hook {
 	return &c
 }
 
-// An effect is what a call in the mode Warn or Shadow keeps from taking effect. The zero value enforces.
+// An effect records the mode of a call, and the decision that the mode withholds. The zero value enforces.
 type effect struct {
 	mode     Mode
 	version  review.Version // of the answer
@@ -118,8 +118,8 @@ func (x *exchange) setMode(wire *review.Request) (err error) {
 	return nil
 }
 
-// lenient returns the decision and the patch that are sent in the mode Warn or Shadow instead of those of the hook, or
-// of its failure err.
+// lenient returns the decision and the patch to send in the mode Warn or Shadow. The arguments are the decision and the
+// patch of the hook, or the error of a failed call.
 func (x *exchange) lenient(d *review.Decision, p patch.Patch, err error) (*review.Decision, patch.Patch) {
 	e := &x.effect
 	sent := review.Allow()

@@ -64,8 +64,8 @@ func removesLast(x, _ any) func(doc any) any {
 
 // Zeros returns the paths to which a webhook adds a zero value: an empty text, map or list, null, 0 or false, or a map
 // that has only such values. changes are the changes that the webhook makes. A webhook may set 0 or false on purpose,
-// so these count only if it also adds other zero values. An annotation or label counts only if varies returns true, and
-// then any zero value counts: the webhook writes other values there, so the zero value is not its purpose.
+// so these count only if it also adds other zero values. If varies returns true for a
+// path, the webhook writes other values there, so that any zero value counts. An annotation or label counts only then.
 func Zeros(changes []tree.Change, varies func(p tree.Path) bool) (paths []tree.Path) {
 	var unsure []tree.Path
 	for _, c := range changes {

@@ -88,8 +88,8 @@ func (r *Run) triggerOf(doc any) (t *Trigger, smallest any) {
 // mostOwnValues is the maximum number of values from the webhook's source that tryValues tries for a part.
 const mostOwnValues = 12
 
-// tryValues tries the texts in the source of the webhook as values of the labels and annotations in a trigger. A table
-// of profiles is an example: each profile makes the webhook act in another way.
+// tryValues tries the texts in the source of the webhook as values of the labels and annotations in a trigger. For
+// example, a webhook may have a table of profiles, and act differently for each.
 func (r *Run) tryValues(t *Trigger, doc any) {
 	if !r.uses(OwnTexts) {
 		return

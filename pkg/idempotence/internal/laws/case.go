@@ -48,7 +48,7 @@ const (
 const SimilarNames Variant = "similar names"
 
 // ManyNames is a variant of L5. The edits add elements that differ only in their names. It finds webhooks that derive
-// names from these names, but not distinct ones.
+// one name from several of these names.
 const ManyNames Variant = "many names"
 
 // Variants of L6.

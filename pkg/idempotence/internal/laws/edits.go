@@ -135,14 +135,14 @@ func (l afterEdits) accumulates(c *Case, x *objects.Object, first, second *sessi
 	return nil
 }
 
-// allOrAny are lists of conditions that must all be true, or of which any must be true.
+// allOrAny are lists of conditions, of which either all or at least one must be true.
 var allOrAny = []string{
 	"requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms", "matchExpressions", "matchFields", "tolerations",
 }
 
-// isHarmlessTwice reports whether an element that a list has twice means the same as an element that it has once. A
-// webhook that completes several such lists together adds the elements of all of them again after one of them has
-// changed. If only an annotation of the webhook has changed, it does not look at the lists at all.
+// isHarmlessTwice reports whether a duplicate of an element has no effect in a list. A webhook that completes several
+// such lists together adds duplicates after one of the lists has changed. But if only an annotation has changed,
+// duplicates show that the webhook does not look at the lists at all.
 func isHarmlessTwice(list tree.Path) bool { return slices.Contains(allOrAny, list.Last()) }
 
 // parts returns the number of containers and volumes in a document.

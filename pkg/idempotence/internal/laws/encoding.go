@@ -11,11 +11,11 @@ import (
 )
 
 // Webhooks for custom resources mostly decode an object into a Go type, change it, and encode it again if anything
-// changed. The encoder writes zero values for absent fields, and quantities in their usual form. So these differ between
-// two results although nothing is different to their readers.
+// changed. The encoder writes zero values for absent fields, and quantities in their usual form. Two results may differ
+// in these, but for clients they mean the same.
 
 // withoutEncoding returns the changes between two results without those that only show whether the webhook has encoded
-// the object. They are the same for built-in kinds, whose types the API server encodes itself.
+// the object. For built-in kinds it returns all changes, because the API server itself encodes these objects.
 func (t *Trial) withoutEncoding(changes []tree.Change) []tree.Change {
 	if t.Session == nil || t.Kind.GoType != nil || len(changes) == 0 {
 		return changes

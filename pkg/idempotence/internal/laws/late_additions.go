@@ -71,8 +71,8 @@ func (l lateAdditions) check(c *Case) *Finding {
 	return v
 }
 
-// sharedValue describes a value that two list elements have in late, although all elements have other values in fresh: a
-// webhook numbers the elements, for example. It returns an empty string if there is none.
+// sharedValue describes a value that two elements of a list share in late, but not in fresh: for example, a webhook
+// numbers the elements. It returns an empty string if there is none.
 func sharedValue(differences []tree.Change, late, fresh any) string {
 	for _, d := range differences {
 		for i, step := range d.Path {
@@ -113,7 +113,8 @@ func twiceIn(list []string) string {
 }
 
 // ofSibling reports whether two results differ only in defaults that the first call set, in an object or element to which
-// an edit then added another field. A webhook may choose a default by its siblings, and keep it.
+// an edit then added another field. A webhook may choose a default by the other fields there, and keep
+// it.
 func ofSibling(list []edits.Edit, x, first *objects.Object, differences []tree.Change) bool {
 	return !slices.ContainsFunc(differences, func(d tree.Change) bool {
 		value, set := tree.Get(first.Doc, d.Path)

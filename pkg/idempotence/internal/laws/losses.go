@@ -46,7 +46,7 @@ func (t *Trial) lost(c *Case, before *objects.Object, out *session.Outcome, when
 // losses returns the changes that remove values. A changed element is not a loss, but its removed members are. same
 // reports whether two elements have equal keys.
 func losses(changes []tree.Change, after any, same func(list tree.Path, a, b any) bool) (gone []tree.Change) {
-	instead := map[int]string{} // what is left of the text of an added element that replaces a removed one, by index
+	instead := map[int]string{} // by index of an added element that replaces removed ones: the unused rest of its text
 	for _, c := range changes {
 		now, ok := stillThere(changes, c, same)
 		if !ok {
@@ -115,8 +115,8 @@ func overwritten(after any, p tree.Path) bool {
 	return false
 }
 
-// replaced reports whether another element took the place of a removed one, and records it in instead. A text can take
-// the place of several texts that are joined in it.
+// replaced reports whether another element took the place of a removed one, and records it in instead. A text can
+// replace several removed texts that it joins.
 func replaced(changes []tree.Change, c tree.Change, instead map[int]string) bool {
 	if last := c.Path[len(c.Path)-1]; !last.Element || c.Path.Last() == "finalizers" {
 		return false
@@ -145,8 +145,8 @@ func replaced(changes []tree.Change, c tree.Change, instead map[int]string) bool
 	return false
 }
 
-// completes reports whether an added element can be an empty element of the list with values that it lacked. In some
-// lists, an empty element means everything.
+// completes reports whether a removed element of the list was empty, so that an added element can be the same one with
+// its fields filled. It returns false for lists in which an empty element means everything.
 func completes(list tree.Path, element any) bool {
 	fields, isObject := element.(map[string]any)
 	return isObject && len(fields) == 0 && !isSwitch(list.Last())

@@ -55,8 +55,8 @@ func (l similarNames) check(c *Case) *Finding {
 	return l.Finding(c, Incomplete, fmt.Sprintf("if two names differ in little, the webhook confuses the elements: it adds %d values instead of %d", added, expected), plain, alike)
 }
 
-// manyNames checks L5 on an object with many elements that differ only in their names. If the webhook adds equally many
-// values for most of them alone, it must add as many for each of them together.
+// manyNames checks L5 on an object with many elements that differ only in their names. If the webhook adds the same
+// number of values for most of them alone, it must add that number for each of them together.
 type manyNames struct{ *Trial }
 
 // mostAlone is the maximum number of elements that are tried alone.
@@ -88,7 +88,7 @@ func (l manyNames) check(c *Case) *Finding {
 	}
 	all, added := l.added(x, c.Edits)
 	if expected := without + each*len(c.Edits); all != nil && each > 0 && times > 1 && added < expected {
-		return l.Finding(c, Incomplete, fmt.Sprintf("the webhook adds values for each element, but elements with other names share some of them: it adds %d values instead of %d",
+		return l.Finding(c, Incomplete, fmt.Sprintf("the webhook adds values for each element, but elements with different names share some of them: it adds %d values instead of %d",
 			added, expected), alone, all)
 	}
 	return nil

@@ -136,8 +136,8 @@ func isAtLimit(problem string, sent any, p tree.Path, value any) bool {
 }
 
 // isInOtherList reports whether a problem is that two lists have a container of one name, and the object that was sent
-// has it in one of them only. The author means it as the own version of the webhook's container, or has chosen a name
-// that is taken. But a container that is restarted in initContainers is a sidecar, too, which a webhook must recognize.
+// has it in one of them only. The author has written another version of the webhook's container, or has chosen a name
+// that is taken. But a container in initContainers that always restarts is a sidecar, which a webhook must recognize.
 func isInOtherList(problem string, sent, result any, p tree.Path, value any) bool {
 	if !strings.Contains(problem, ".name: Duplicate value") || len(p) < 3 || !strings.HasSuffix(strings.ToLower(p[len(p)-3].Name), "containers") {
 		return false
@@ -187,8 +187,8 @@ func isBound(problem string, sent any) bool {
 	return strings.HasPrefix(problem, "spec.nodeName: Forbidden") && tree.Has(sent, tree.Path{{Name: "spec"}, {Name: "nodeName"}})
 }
 
-// omitted reports whether the object of a request lacked a required field that the samples have, or that is missing in an
-// empty map. An author who leaves out all of a struct, such as a Pod in a template, gets this error because the webhook
+// omitted reports whether the object of a request lacked a required field that the samples have, or that is in an empty
+// map. An author who leaves out all of a struct, such as a Pod in a template, gets this error because the webhook
 // writes the rest of the struct. The error names what to add. A field of an element that the webhook has added is not
 // omitted.
 func (t *Trial) omitted(problem string, sent, result any) bool {

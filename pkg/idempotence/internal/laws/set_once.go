@@ -58,7 +58,7 @@ func (t *Trial) twice(x *objects.Object) *objects.Object {
 	return x
 }
 
-// takeBack reverts a change to the document x. It also removes maps that x does not have and that are then empty.
+// takeBack reverts in doc a change that was made to x. It also removes maps that x does not have, if they become empty.
 func takeBack(x, doc any, did tree.Change) (any, bool) {
 	switch did.Kind {
 	case tree.Added:

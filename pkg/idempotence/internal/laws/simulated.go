@@ -154,7 +154,7 @@ func (l order) keptOut(c *Case, x *objects.Object, history, other []*session.Out
 }
 
 // mostOuter is the greatest length of the path of a field in the spec of a custom resource. Other webhooks set such
-// fields, but hardly any inside the structs of another project.
+// fields, but hardly any fields of the structs in them.
 const mostOuter = 2
 
 // isEmptyStruct reports whether a zero value is a struct of zero values, or a field of a struct that the object has
@@ -281,7 +281,7 @@ func isSlightMove(c tree.Change) bool {
 
 // isContested reports whether two webhooks only enforce different values of the same fields, so that the user sees
 // which one wins. history does not settle, and i is the index of the last call that changes the object. That call and
-// the one before it must only replace single values or move elements of which the order hardly matters.
+// the one before it must only replace single values or move elements whose order hardly matters.
 func (l settles) isContested(law Law, history []*session.Outcome, i int) bool {
 	if i < 2 || !l.moves(law, history, i-1) {
 		return false

@@ -36,7 +36,7 @@ func newBehaviour() *Behaviour {
 	return &Behaviour{kinds: map[string]bool{}, denials: map[string]bool{}, known: map[string]bool{}, Inside: map[string]bool{}, Zeros: map[string]bool{}}
 }
 
-// WritesZeros reports whether the webhooks have added zero values to several fields, as a program does that decodes an
+// WritesZeros reports whether the webhooks have added zero values to several fields, like a program that decodes an
 // object into a Go type and encodes it again.
 func (b *Behaviour) WritesZeros() bool { return b != nil && len(b.Zeros) > 1 }
 

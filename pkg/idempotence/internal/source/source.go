@@ -139,7 +139,7 @@ type collector struct {
 	loader *loader
 	seen   map[ast.Node]bool
 	queue  []reached
-	around []reached       // functions around those at the positions, for walkAll to read last
+	around []reached       // functions around those at the positions; walkAll reads them last
 	known  map[string]bool // texts in texts.All
 	texts  Texts
 }

@@ -95,7 +95,7 @@ func Get(doc any, p Path) (any, bool) {
 // Has reports whether there is a value at a path.
 func Has(doc any, p Path) bool { _, ok := Get(doc, p); return ok }
 
-// HasLike is like Has, but it also finds an element whose key other elements of its list have, too.
+// HasLike is like Has, but it also finds an element that shares its key with other elements of the list.
 func HasLike(doc any, p Path) bool {
 	for i, s := range p {
 		list, isList := doc.([]any)
