@@ -95,7 +95,7 @@ var policies = map[string]policy{
 
 var (
 	errNoConfiguration    = errors.New("this admission controller has no configuration: remove its --config")
-	errNeedsConfiguration = errors.New("this admission controller needs a configuration") // hooks names the flag
+	errNeedsConfiguration = errors.New("this admission controller needs a configuration") // hooks adds the flag
 )
 
 // unconfigured returns a policy for hooks without configuration. The policy returns an error if it is given a

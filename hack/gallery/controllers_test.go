@@ -59,7 +59,8 @@ type controller struct {
 	prepare func(s *server, ctx context.Context, r *request, suffix string) (sender, error)
 }
 
-// A brokenLaw is a law of the harness that fails for the hook, in most cases because it fails for the original.
+// A brokenLaw is a law of the harness that fails for the hook, in most cases because it also fails for the
+// original.
 type brokenLaw struct {
 	law    idempotence.Law // empty: any law
 	path   string          // the field path where the law fails; empty: anywhere

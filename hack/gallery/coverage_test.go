@@ -9,7 +9,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// A coverage says how much the requests for a controller show.
+// A coverage measures how well the requests test a controller.
 type coverage struct {
 	percent                   int // share of the results in process that the original changed, denied or failed
 	acted                     int // answers of API servers that depend on the controller
@@ -53,7 +53,8 @@ func newServerTally() *serverTally {
 	return &serverTally{acted: map[admission.Operation]int{}, decided: map[admission.Operation]int{}, differences: map[string]int{}}
 }
 
-// add counts an answer of the API server with the original. The argument without is the answer of the other one.
+// add counts an answer of the API server with the original. The argument without is the answer of the API
+// server without the controller.
 func (s *serverTally) add(original, without answer) {
 	s.total++
 	operation, acted := original.sent.operation, original.text() != without.text()
@@ -83,7 +84,7 @@ func (s *serverTally) summarize(t *testing.T, c *controller, p pass) {
 		acted += n
 	}
 	if want.acted == 0 || acted < want.acted {
-		t.Errorf("the requests show too little: only %d of %d answers depend on the controller, want %d", acted, s.total, want.acted)
+		t.Errorf("the requests cover too little: only %d of %d answers depend on the controller, want %d", acted, s.total, want.acted)
 	}
 	minimum := map[admission.Operation]int{admission.Create: want.creates, admission.Update: want.updates, admission.Delete: want.deletes}
 	for operation := range p.generated {

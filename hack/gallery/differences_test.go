@@ -90,9 +90,9 @@ func failsInItsWords(annotations ...string) *difference {
 // cause returns why the original failed, and whether the cause is an annotation of the Namespace.
 func (c *comparison) cause() (cause string, isAnnotation bool) {
 	switch name := c.request.namespace; {
-	case name == unreadable: // of which PodNodeSelector says that it does not exist
+	case name == unreadable: // PodNodeSelector reports it as missing
 		return errNoAnswer.Error(), false
-	case c.original.advice.annotations["error"] != "": // of PodSecurity
+	case c.original.advice.annotations["error"] != "": // PodSecurity sets it
 		return c.original.advice.annotations["error"], false
 	case c.original.message == "Internal error occurred: namespace "+name+" does not exist":
 		return "does not exist", false

@@ -58,7 +58,7 @@ type server struct {
 	audit      auditLog
 }
 
-// startServer starts an API server that runs none of the admission controllers. It also disables those called off.
+// startServer starts an API server that runs none of the admission controllers in all. It also disables those in off.
 // NamespaceLifecycle runs unless off contains it.
 func startServer(t *testing.T, all []*controller, off ...string) *server {
 	t.Helper()
@@ -89,7 +89,7 @@ func (s *server) startOriginal(t *testing.T, all []*controller, c *controller) *
 	return start(t, o)
 }
 
-// disabled returns the admission controllers to disable: those called off and all others, except for with and
+// disabled returns the admission controllers to disable: those in off, and those in all except for with and
 // NamespaceLifecycle.
 func disabled(all []*controller, with *controller, off []string) []string {
 	list := slices.Clone(off)

@@ -25,8 +25,8 @@ type Options struct {
 	Timeout time.Duration
 	// Most is the largest number of concurrent requests. Zero means 10, negative no limit. Further requests wait.
 	Most int
-	// Cancel ends a request that was sent when its last call ends. Without it, the request continues, and later calls with
-	// its key share it.
+	// Cancel cancels a request as soon as no call waits for it. Without Cancel, a request that was sent continues, and
+	// later calls with its key share it.
 	Cancel bool
 }
 
@@ -59,13 +59,13 @@ func New[T any](o Options) *Group[T] {
 	return &Group[T]{options: o, slots: semaphore.NewWeighted(most), open: map[string]*request[T]{}}
 }
 
-// Do returns the result of send. Concurrent calls with the same key share a request, so a request continues after the
-// context of the call that started it has ended. If ctx ends first, Do returns ctx.Err() without wrapping it. If send
+// Do returns the result of send. Concurrent calls with the same key share a request, so a request continues for the
+// others if the call that started it ends. If ctx ends first, Do returns ctx.Err() without wrapping it. If send
 // panics, Do returns an error.
 //
 // A request that is still waiting when its last call ends is not sent. Otherwise the requests of calls that have given
-// up would delay later calls. With [Options.Cancel], a request that was sent ends with its last call, too: if it was
-// lost, the next call sends another one.
+// up would delay later calls. With [Options.Cancel], a request that was sent ends with its last call, too. If it was
+// lost, the next call then sends a new one.
 func (g *Group[T]) Do(ctx context.Context, key string, send func(context.Context) (T, error)) (result T, err error) {
 	if err := ctx.Err(); err != nil {
 		return result, err
@@ -100,7 +100,8 @@ func (g *Group[T]) join(ctx context.Context, key string, send func(context.Conte
 	return r
 }
 
-// leave ends the wait of a call. If the request has no other call, leave drops it, unless it was sent and continues.
+// leave ends the wait of a call. If the request has no other call, leave drops it, except for a request
+// that was sent without Options.Cancel.
 func (g *Group[T]) leave(key string, r *request[T]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -143,8 +143,8 @@ func (r *Reader[T]) Get(ctx context.Context, namespace, name string) (T, error) 
 	return *new(T), r.failure(namespace, name, err)
 }
 
-// isName reports whether an object can have the name. A mutating hook runs before validation, so a name may be anything
-// that a user writes. Clients of the API refuse to send some of these.
+// isName reports whether an object can have the name. Hooks take names from objects that were not validated
+// yet, and client-go refuses to send some of these names.
 func isName(name string) bool { return name != "" && len(content.IsPathSegmentName(name)) == 0 }
 
 // cacheSource returns the source of a read that the cache answered.

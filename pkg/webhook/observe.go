@@ -50,8 +50,8 @@ type Observation struct {
 	DryRun    bool
 
 	Outcome Outcome
-	// Mode is the mode of the call; empty means Enforce. Withheld is the outcome that the mode Warn or Shadow kept from the
-	// API server: Denied, Mutated or a failure. It is empty if nothing was withheld.
+	// Mode is the mode of the call; empty means Enforce. Withheld is the outcome that the mode Warn or Shadow kept from
+	// the API server: Denied, Mutated or a failure. It is empty if nothing was withheld.
 	Mode     Mode
 	Withheld Outcome
 	// Code is the HTTP code of a failure, the code of a denial, or else 200.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package configfile reads the configuration files of the gallery. It accepts no unknown fields, no fields in another
-// case, and no values of a wrong type. Every error names the file, the line and the field.
+// Package configfile reads the configuration files of the gallery. It rejects unknown fields, field names in
+// the wrong case, and values of the wrong type. Every error names the file, the line and the field.
 package configfile
 
 import (
@@ -103,7 +103,7 @@ func circular(document *yaml.Node) error {
 	var content any
 	err := document.Decode(&content)
 	if wrongType := (*yaml.TypeError)(nil); errors.As(err, &wrongType) {
-		return nil // such as a field that is set twice: decode finds it, too
+		return nil // decode reports it with its line: a field that is set twice, for example
 	}
 	return err
 }

@@ -50,7 +50,7 @@ func (d *decoder) value(n *yaml.Node, t reflect.Type, at *field.Path) any {
 	return d.scalar(n, t, at)
 }
 
-// is reports whether the node has the kind, and otherwise records an error.
+// is reports whether the node has the kind. If not, it records an error.
 func (d *decoder) is(n *yaml.Node, kind yaml.Kind, t reflect.Type, at *field.Path) bool {
 	if n.Kind != kind {
 		d.report(n.Line, at, "%s, not %s", describe(t), article(n))

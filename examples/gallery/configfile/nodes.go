@@ -22,8 +22,8 @@ func resolve(n *yaml.Node) *yaml.Node {
 // A pair is a member of a mapping.
 type pair struct{ key, value *yaml.Node }
 
-// pairs returns the members of a mapping. Those of a merge key ("<<") follow, without the ones that the mapping has
-// itself.
+// pairs returns the members of a mapping. The members of a merge key ("<<") follow, except for those that the mapping
+// itself sets.
 func pairs(n *yaml.Node) (all []pair) {
 	n = resolve(n)
 	var merged []pair
@@ -93,7 +93,7 @@ func Nearest(written string, names []string) (best string) {
 	return best
 }
 
-// distance returns the number of bytes to insert, remove or replace.
+// distance returns the number of bytes to insert, remove or replace to turn a into b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

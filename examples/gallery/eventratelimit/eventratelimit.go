@@ -85,8 +85,8 @@ func newLimiter(limit Limit, clock clock.PassiveClock) *limiter {
 	return &limiter{limit: limit, key: keys[limit.Type], clock: clock, buckets: lru.New(size)}
 }
 
-// bucket returns the bucket with this key. A new bucket is full. The buckets are kept by a hash of the key, because an
-// Event can have a name and a source of megabytes.
+// bucket returns the bucket with this key. A new bucket is full. The map has hashes of the keys, because the name and
+// the source of an Event can have megabytes.
 func (l *limiter) bucket(text string) flowcontrol.PassiveRateLimiter {
 	key := sha256.Sum256([]byte(text))
 	l.mu.Lock()

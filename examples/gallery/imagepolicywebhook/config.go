@@ -23,8 +23,9 @@ type Config struct {
 	Backoff time.Duration
 	// DefaultAllow admits a Pod if the service fails. Otherwise the Pod is denied.
 	DefaultAllow bool
-	// OpenAfter is passed on to external.Options: after this many failed questions, the service is not asked for some
-	// time. The original has no such limit, and its configuration file has no such field.
+	// OpenAfter is passed on to external.Options: after this many questions without an answer, the service is not asked
+	// for some time. DefaultAllow disables it. The original has no such limit, and its configuration file has no such
+	// field.
 	OpenAfter int
 }
 

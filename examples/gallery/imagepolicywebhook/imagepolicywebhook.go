@@ -10,8 +10,8 @@
 //     itself while the webhook is down. The original needs no exception, because it runs inside the API server.
 //   - A review fails if it takes longer than the API server waits for the webhook, less a margin. The original waits up to
 //     30 s for each of five attempts.
-//   - After ten different questions have failed in a row, the hook does not ask the service for 10 s. Pods are then
-//     treated as after any other failure, but without delay. Equal questions share a request.
+//   - After ten different questions in a row got no answer, the hook does not ask the service for 10 s, and denies Pods
+//     without delay. If defaultAllow is set, it keeps asking. Equal questions share a request.
 //   - The API server adds the name of the webhook to the keys of audit annotations, so they begin with
 //     imagepolicywebhook.example.com instead of imagepolicywebhook.image-policy.k8s.io.
 //   - If the service fails and defaultAllow is set, the original also annotates the Pod. The API server does not store
@@ -136,7 +136,7 @@ func passes(err error) bool {
 }
 
 // openAfter returns Options.OpenAfter. If the failure of a question admits its Pod, the failures of other questions must
-// not: a user could provoke them, so that nobody's images are checked any more.
+// not: otherwise a user who provokes failures could have all images admitted unchecked.
 func (c Config) openAfter() int {
 	if c.DefaultAllow {
 		return -1

@@ -9,8 +9,8 @@ import (
 )
 
 // The conditions under which the API server calls the hooks. The handlers check the user again, because a cluster
-// administrator can change the configuration. The conditions that begin with "not" leave out requests that the handlers
-// would admit, and that nodes need while the webhook is down.
+// administrator can change the configuration. The conditions that begin with "not" leave out requests that nodes need
+// while the webhook is down. The handlers would admit all of these.
 var (
 	sentByNode = admissionregistrationv1.MatchCondition{
 		Name:       "sent-by-node",

@@ -11,7 +11,7 @@
 //     and others for 30 s. For that time, the hook does not notice a changed role. The original asks every time.
 //   - If the API server does not answer such a question, the hook fails and the failurePolicy decides.
 //   - The hook discovers the kinds of owners itself. Like the original, it may not know a new kind for up to 30 s. Until
-//     the first discovery, the hook fails for owners that block.
+//     the first discovery, the hook fails for references that block.
 //   - For a new object, the API server calls the hook only if an owner reference blocks, because no other can be denied.
 //   - The API server never calls webhooks for webhook configurations, admission policies or their bindings. So the
 //     owner references of these objects are not checked.
@@ -57,8 +57,8 @@ func Hook(users *access.Authorizer, kinds Mapper) *webhook.Hook {
 	}, p.validate)
 }
 
-// A Mapper returns the resources of a kind. The methods of a meta.RESTMapper fit. If an error is no
-// meta.NoKindMatchError, the call fails.
+// A Mapper returns the resources of a kind. The methods of a meta.RESTMapper fit. An error for which
+// meta.IsNoMatchError is true denies. Any other error fails the call.
 type Mapper interface {
 	RESTMappings(kind schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error)
 }

@@ -53,7 +53,7 @@ func (c Config) placeOf(pod *corev1.Pod) (place, error) {
 // never settle.
 func (c Config) addProxy(spec *corev1.PodSpec, where place) {
 	added := proxy(c.Image)
-	if spec.Resources != nil { // the requests of all containers must fit into these
+	if spec.Resources != nil { // all containers share these, and more requests might not fit
 		added.Resources = corev1.ResourceRequirements{}
 	}
 	wait := []string{"/proxy", "wait"}

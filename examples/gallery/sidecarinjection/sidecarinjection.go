@@ -11,7 +11,7 @@
 //   - Annotations of the Pod choose where the proxy is: an ordinary container at the end; the first container, so that
 //     the kubelet starts the others when the proxy is ready; or a native sidecar, which also serves init containers and
 //     lets Jobs finish.
-//   - The proxy has its own requests and limits. In a Pod with resources for all its containers, it takes from these.
+//   - The proxy has its own requests and limits. If the Pod itself has resources, the proxy shares these instead.
 //   - A user can customize the proxy: a container of the Pod with the name of the proxy is used instead. The image
 //     "auto" stands for the image of the injector.
 //

@@ -60,7 +60,8 @@ func New(deps *program.Deps) (*Sources, error) {
 	return s, nil
 }
 
-// withoutManagedFields removes what no hook reads from the objects of the caches. It may be most of an object.
+// withoutManagedFields removes the managed fields from the objects of the caches. No hook reads them, and they may be
+// most of an object.
 func withoutManagedFields(object any) (any, error) {
 	if o, ok := object.(metav1.Object); ok {
 		o.SetManagedFields(nil)
@@ -76,7 +77,7 @@ func reader[T any](s *Sources, group string, o reads.Options[T]) (*reads.Reader[
 	return reads.New(o)
 }
 
-// cacheRule returns the permissions of an informer. Without a reader, no request gets a single object.
+// cacheRule returns the permissions of an informer without a reader. Only a reader also needs the permission get.
 func cacheRule(group, resource string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"list", "watch"}}
 }

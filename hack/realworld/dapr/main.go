@@ -97,7 +97,7 @@ func run() error {
 	return http.Serve(listener, proxy)
 }
 
-// freePort returns a port that was free a moment ago: the injector takes a number only.
+// freePort returns a port that was free a moment ago: the injector accepts only a number.
 func freePort() (int, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -122,7 +122,7 @@ func await(address string, failed <-chan error) error {
 	return errors.New("the injector does not accept connections")
 }
 
-// cluster answers for the API server. All that it has is the scheduler of Dapr.
+// cluster stands for the API server. It has only the scheduler of Dapr.
 type cluster struct{}
 
 func (cluster) RoundTrip(r *http.Request) (*http.Response, error) {

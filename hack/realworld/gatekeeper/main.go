@@ -67,7 +67,7 @@ func run() error {
 	return http.Serve(listener, mgr.GetWebhookServer().WebhookMux())
 }
 
-// namespace answers for a cluster that has every Namespace.
+// namespace stands for a cluster that has every Namespace.
 func namespace(_ context.Context, _ client.WithWatch, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	into.SetName(key.Name)
 	into.SetLabels(map[string]string{"kubernetes.io/metadata.name": key.Name})

@@ -79,7 +79,7 @@ func run() error {
 	return http.Serve(listener, mgr.GetWebhookServer().WebhookMux())
 }
 
-// get answers for a cluster that has every Namespace.
+// get stands for a cluster that has every Namespace.
 func get(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 	if _, isNamespace := into.(*corev1.Namespace); !isNamespace {
 		return c.Get(ctx, key, into, options...)
@@ -89,7 +89,7 @@ func get(ctx context.Context, c client.WithWatch, key client.ObjectKey, into cli
 	return nil
 }
 
-// defaultQueue returns the queue that jobs get which name none.
+// defaultQueue returns the queue for jobs that name none.
 func defaultQueue() *kueue.LocalQueue {
 	return &kueue.LocalQueue{
 		ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: "default"},

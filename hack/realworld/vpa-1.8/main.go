@@ -43,7 +43,7 @@ func run() error {
 }
 
 // matcher stands for the lookup in a cluster. Every Pod with the label app=web belongs to one VerticalPodAutoscaler. Its
-// recommender is one that knows extended resources, too, and leaves them at their limits.
+// recommender also knows extended resources, and leaves them at their limits.
 type matcher struct{}
 
 func (matcher) GetMatchingVPA(_ context.Context, p *corev1.Pod) *autoscaling.VerticalPodAutoscaler {

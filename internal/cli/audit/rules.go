@@ -75,7 +75,7 @@ var rules = []rule{
 	{secretInPatch, Advice, "a patch wrote a likely secret into the audit log",
 		"Refer to a Secret, with valueFrom or a volume, instead of writing its value into the object. Until then, log such objects at level Metadata."},
 	{withheld, Advice, "a hook in the mode Warn or Shadow would have acted",
-		"Mend the objects, or the policy, before the hook enforces."},
+		"Correct the objects or the policy before the hook enforces."},
 }
 
 // ruleOf returns the rule with this ID, and its index in rules. The index of an unknown ID is len(rules).
