@@ -133,8 +133,8 @@ func (r *Rule) keyOf(req *webhook.ModeRequest) string {
 	return req.Namespace
 }
 
-// bucket returns a number from 0 to 99 that depends only on the webhook and the key. It depends on the webhook so that
-// not every policy begins with the same namespaces.
+// bucket returns a number from 0 to 99 that depends only on the webhook and the key. Because of the
+// webhook, different policies begin with different namespaces.
 func bucket(name, key string) uint32 {
 	sum := sha256.Sum256([]byte(name + "\x00" + key))
 	return binary.BigEndian.Uint32(sum[:4]) % 100
