@@ -71,8 +71,8 @@ func (l lateAdditions) check(c *Case) *Finding {
 	return v
 }
 
-// sharedValue describes a value that two elements of a list share in late, but not in fresh: for example, a webhook
-// numbers the elements. It returns an empty string if there is none.
+// sharedValue describes a value that two elements of a list share in late, although all elements have different values
+// in fresh. For example, a webhook numbers the elements. It returns an empty string if there is no such value.
 func sharedValue(differences []tree.Change, late, fresh any) string {
 	for _, d := range differences {
 		for i, step := range d.Path {
