@@ -41,9 +41,9 @@ type Hook struct {
 	Webhook string `json:"webhook"`
 	// Mode is the mode of requests for which no rule decides. Empty means Enforce.
 	Mode webhook.Mode `json:"mode,omitempty"`
-	// NamespaceLabels is the domain of labels with which the owner of a Namespace chooses the mode, as those of
-	// PodSecurity do: DOMAIN/enforce, DOMAIN/warn and DOMAIN/audit, where audit means Shadow. The first of them in this
-	// order that applies to the policy's version decides, before any rule.
+	// NamespaceLabels is the domain of the labels with which the owner of a Namespace chooses the mode. They are like
+	// those of PodSecurity: DOMAIN/enforce, DOMAIN/warn and DOMAIN/audit, where audit means Shadow. The first label in
+	// this order that applies to the version of the policy decides. It takes precedence over the rules.
 	NamespaceLabels string `json:"namespaceLabels,omitempty"`
 	// Version is the version of the policy in this program, such as v3. A label with the value v2 applies to v2 and
 	// earlier, and one with the value latest to all versions. It is required with NamespaceLabels.
@@ -74,11 +74,11 @@ type Share string
 
 // The shares.
 const (
-	// Namespaces puts all objects of a namespace on the same side.
+	// Namespaces makes a rule match all objects of a namespace, or none. A cluster-scoped object counts by its own name.
 	Namespaces Share = "Namespaces"
-	// Owners puts all objects of a controller, such as the Pods of a ReplicaSet, on the same side. An object without a
-	// controller counts by its namespace. A user can write any owner reference, so do not use this share for a policy
-	// against users who do not cooperate.
+	// Owners makes a rule match all objects of a controller, such as the Pods of a ReplicaSet, or none. An object without
+	// a controller counts by its namespace. A user can write any owner reference, so do not use Owners for a policy that
+	// users may try to avoid.
 	Owners Share = "Owners"
 )
 

@@ -21,9 +21,9 @@ import (
 // before you enforce it.
 type Mode string
 
-// The modes. In Warn and Shadow, a call that fails or misses its deadline is admitted, too. Only calls whose body was
-// not read, such as those over the limits of the server, are answered with a failure: use the failurePolicy Ignore until
-// the hook enforces.
+// The modes. In Warn and Shadow, a call that fails or misses its deadline is admitted, too. But a call fails in every
+// mode if its request cannot be read, for example over the limits of the server, or if its mode cannot be chosen. So
+// use the failurePolicy Ignore until the hook enforces.
 const (
 	// Enforce sends each decision as it is. It is the default.
 	Enforce Mode = "Enforce"
@@ -60,8 +60,8 @@ func (r *ModeRequest) Controller() *metav1.OwnerReference { return controllerIn(
 // Labels returns the labels of the new object, or on DELETE those of the old one.
 func (r *ModeRequest) Labels() map[string]string { return metadataOf(r.document).Metadata.Labels }
 
-// A ModeFunc chooses the mode of a call. An empty mode means Enforce. If it returns an error, the call fails, and the
-// failurePolicy decides. It must be safe for concurrent use.
+// A ModeFunc chooses the mode of a call. An empty mode means Enforce. If it returns an error or an unknown mode, the
+// call fails, and the failurePolicy decides. It must be safe for concurrent use.
 type ModeFunc func(ctx context.Context, req *ModeRequest) (Mode, error)
 
 // WithMode returns a hook with this mode for all calls.
