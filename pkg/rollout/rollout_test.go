@@ -129,10 +129,10 @@ func TestUndecided(t *testing.T) {
 	created := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "unknown", Labels: map[string]string{"policy.example.com/warn": "latest"}}}
 	req := webhooktest.Request(t, admissionv1.Create, corev1.SchemeGroupVersion.WithKind("Namespace"), "namespaces", created, nil)
 	req.Namespace = "unknown"
-	any := webhook.Validating(admissionregistrationv1.ValidatingWebhook{Name: policy, Rules: webhook.Rules(webhook.OnEverything())},
+	hook := webhook.Validating(admissionregistrationv1.ValidatingWebhook{Name: policy, Rules: webhook.Rules(webhook.OnEverything())},
 		func(context.Context, *webhook.Request[corev1.Namespace]) error { return webhook.Deny("no") })
 	if r, err = rollout.New(write(t, "", "hooks: [{webhook: images.example.com, namespaceLabels: policy.example.com, version: v3}]"),
-		rollout.Options{Namespaces: namespaces}, any); err != nil {
+		rollout.Options{Namespaces: namespaces}, hook); err != nil {
 		t.Fatal(err)
 	}
 	if got := modeOf(t, r.Hooks()[0], req); got != webhook.Warn {
