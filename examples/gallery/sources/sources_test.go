@@ -10,10 +10,12 @@ import (
 	"net/http/httptest"
 	"path"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -183,5 +185,74 @@ func TestPodsAreListed(t *testing.T) {
 func TestNewNeedsAUsableConfiguration(t *testing.T) {
 	if _, err := New(program.NewDeps(&rest.Config{Host: "://"}, logr.Discard())); err == nil {
 		t.Error("want an error")
+	}
+}
+
+// TestKindsThatCannotBeDiscovered checks that the error of a failed discovery has no API status, and that a kind that was
+// known stays known.
+func TestKindsThatCannotBeDiscovered(t *testing.T) {
+	var down atomic.Bool
+	down.Store(true)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case down.Load():
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case r.URL.Path == "/api":
+			_ = json.NewEncoder(w).Encode(metav1.APIVersions{Versions: []string{"v1"}})
+		case r.URL.Path == "/apis":
+			_ = json.NewEncoder(w).Encode(metav1.APIGroupList{})
+		default:
+			_ = json.NewEncoder(w).Encode(metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "pods", Namespaced: true, Kind: "Pod"}}})
+		}
+	}))
+	t.Cleanup(server.Close)
+	s, err := New(program.NewDeps(&rest.Config{Host: server.URL}, logr.Discard()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds, err := s.Kinds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := schema.GroupKind{Kind: "Pod"}
+	kinds.discover()
+	var status apierrors.APIStatus
+	if _, err := kinds.RESTMappings(pod, "v1"); err == nil || errors.As(err, &status) || meta.IsNoMatchError(err) {
+		t.Errorf("got %v", err)
+	}
+	for _, isDown := range []bool{false, true} {
+		down.Store(isDown)
+		kinds.discover()
+		if _, err := kinds.RESTMappings(pod, "v1"); err != nil {
+			t.Errorf("down %v: got %v", isDown, err)
+		}
+	}
+}
+
+// TestCachesDropManagedFields checks that the objects of the caches have no managedFields.
+func TestCachesDropManagedFields(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}}}
+	for _, object := range []any{pod, "no object"} {
+		if got, err := withoutManagedFields(object); err != nil || got != object {
+			t.Errorf("got %v, %v", got, err)
+		}
+	}
+	if len(pod.ManagedFields) > 0 {
+		t.Errorf("the Pod has %v", pod.ManagedFields)
+	}
+}
+
+// TestListsWaitForTheirTurn checks that a list that waits for others ends with its context.
+func TestListsWaitForTheirTurn(t *testing.T) {
+	_, s := start(t)
+	pods := s.PodsOfNamespaces()
+	if !pods.slots.TryAcquire(mostLists) {
+		t.Fatal("the slots are taken")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := pods.ListPods(ctx, "new"); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
 	}
 }
