@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -107,12 +108,15 @@ func noteValues(doc any) map[string]bool {
 	return values
 }
 
-var limitOfZero = regexp.MustCompile(`must be less than or equal to (\S+) limit of 0$`)
+// limitOfZero is compiled at its first use, so that programs that link the harness start quickly.
+var limitOfZero = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`must be less than or equal to (\S+) limit of 0$`)
+})
 
 // exceedsZero reports whether a problem is that requests, at p, exceed a limit of 0 in the object that was sent. Such a
 // limit is a mistake of the author.
 func exceedsZero(problem string, sent any, p tree.Path) bool {
-	exceeded := limitOfZero.FindStringSubmatch(problem)
+	exceeded := limitOfZero().FindStringSubmatch(problem)
 	if exceeded == nil || p.Last() != "requests" {
 		return false
 	}
