@@ -126,6 +126,10 @@ func (s *Server) Start(ctx context.Context) error {
 
 // run serves the hooks, and stops when ctx is done or the listener fails.
 func (s *Server) run(ctx context.Context, listener net.Listener, h *host, logger logr.Logger) error {
+	delay := s.opts.ShutdownDelay
+	if ctx.Err() != nil { // before the server accepts connections, so that no client can have found it
+		delay = 0
+	}
 	httpServer := s.httpServer(ctx, h, logger)
 	listener = s.connections.Listen(listener)
 	s.addr = listener.Addr()
@@ -141,10 +145,6 @@ func (s *Server) run(ctx context.Context, listener net.Listener, h *host, logger
 		serveErr = httpServer.ServeTLS(listener, "", "")
 	}()
 	drain := server.Drain{Server: httpServer, Listener: listener, Served: served, Gate: s.gate, Connections: s.connections, Timeout: s.opts.DrainTimeout}
-	delay := s.opts.ShutdownDelay
-	if ctx.Err() != nil {
-		delay = 0 // no client can have found the server
-	}
 	select {
 	case <-served:
 		return errors.Join(fmt.Errorf("the webhook server stopped: %w", serveErr), s.drain(ctx, &drain, time.Now(), logger))
