@@ -85,15 +85,16 @@ func readYAML(file string, into any) error {
 
 // test serves the webhooks of the project and runs the harness on each.
 func (p *project) test(ctx context.Context, admitkit, cache string) ([]*row, error) {
+	program, err := build(ctx, p.dir, filepath.Join(cache, p.name), ".")
+	if err != nil {
+		return nil, err
+	}
+	// The build downloads the module. Before that, it has no folder.
 	listed, err := output(ctx, p.dir, "go", "list", "-m", "-f", "{{.Version}} {{.Dir}}", p.Module)
 	if err != nil {
 		return nil, err
 	}
 	p.version, p.moduleDir, _ = strings.Cut(strings.TrimSpace(listed), " ")
-	program, err := build(ctx, p.dir, filepath.Join(cache, p.name), ".")
-	if err != nil {
-		return nil, err
-	}
 	url, stop, err := serve(ctx, program, filepath.Join(cache, p.name+".log"))
 	if err != nil {
 		return nil, err
