@@ -35,9 +35,11 @@ func jobCRD() *apiextensionsv1.CustomResourceDefinition {
 	object := func(properties map[string]schema) schema { return schema{Type: "object", Properties: properties} }
 	free := schema{Type: "object", XPreserveUnknownFields: ptr.To(true)}
 	list := schema{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: ptr.To(free)}}
+	texts := schema{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: ptr.To(text)}}
 	spec := object(map[string]schema{
 		"creator": object(map[string]schema{"name": text, "team": text}), "tls": object(map[string]schema{"mode": text, "cert": text}),
 		"template": free, "id": text, "size": {Type: "integer"}, "env": list,
+		"access": object(map[string]schema{"allowed": texts}),
 	})
 	spec.Required = []string{"size"}
 	return &apiextensionsv1.CustomResourceDefinition{
@@ -119,6 +121,12 @@ func TestFindingsAreWeighed(t *testing.T) {
 				at(doc, "spec")["id"] = ""
 			}
 		}, "L11 adds a zero value"},
+		{"allows all addresses if the author allows none", func(_ *admissionv1.AdmissionRequest, doc document) {
+			access := at(doc, "spec", "access")
+			if list, _ := access["allowed"].([]any); len(list) == 0 {
+				access["allowed"] = []any{"all"}
+			}
+		}, ""},
 		{"draws a name and keeps it", func(_ *admissionv1.AdmissionRequest, doc document) {
 			if at(doc, "spec")["id"] == nil {
 				at(doc, "spec")["id"] = fmt.Sprint("id-", drawn.Add(1))

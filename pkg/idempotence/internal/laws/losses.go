@@ -16,7 +16,7 @@ import (
 // belong to the webhook's own element: the webhook may be meant to remove them.
 func (t *Trial) lost(c *Case, before *objects.Object, out *session.Outcome, when string) *Finding {
 	gone := slices.DeleteFunc(losses(t.differences(c.Law, before, out.After), out.After.Doc, t.Inputs.Same), func(gone tree.Change) bool {
-		return t.intended(c.Law, gone) || t.isZeroOfUser(gone)
+		return t.intended(c.Law, gone) || t.isZeroOfUser(gone) || t.isNameless(gone)
 	})
 	if len(gone) == 0 {
 		return nil
@@ -41,6 +41,16 @@ func (t *Trial) lost(c *Case, before *objects.Object, out *session.Outcome, when
 	v := t.Finding(c, Overwrites, when+"the webhook overwrites values that others may set: "+summary(foreign), out)
 	v.Advice = true
 	return v
+}
+
+// isNameless reports whether a change removes an element of a custom resource that lacks the name that elements of this
+// list have in the samples. No reader can use such an element.
+func (t *Trial) isNameless(c tree.Change) bool {
+	if t.Session == nil || t.Kind.GoType != nil || !isElement(c, tree.Removed) {
+		return false
+	}
+	fields, isObject := c.Old.(map[string]any)
+	return isObject && (fields["name"] == nil || fields["name"] == "") && t.Inputs.GivenIn(c.Path.Member("name"))
 }
 
 // losses returns the changes that remove values. A changed element is not a loss, but its removed members are. same
@@ -233,8 +243,8 @@ func (t *Trial) isOwn(before *objects.Object, p tree.Path) bool {
 		if !step.Element || i == len(p)-1 || !slices.Contains([]string{"containers", "initContainers", "volumes"}, p[i-1].Name) {
 			continue
 		}
-		if p[i-1].Name == "volumes" && mounts(before.Doc, nameIn(before.Doc, p[:i+1])) > 0 {
-			continue // containers mount the volume
+		if p[i-1].Name == "volumes" && mounts(before.Doc, nameIn(before.Doc, p[:i+1])) > 0 && (len(p) == i+1 || p[i+1].Name != "emptyDir") {
+			continue // containers mount the volume, and it gets another source
 		}
 		doc, ok := tree.Remove(before.Doc, p[:i+1])
 		if !ok {

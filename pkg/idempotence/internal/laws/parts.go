@@ -64,19 +64,21 @@ func (l partsThere) check(c *Case) *Finding {
 // result for x, and out the result for x with the edits of the case. The finding is only advice if the user may want
 // something else.
 func (l partsThere) missing(c *Case, x *objects.Object, plain, out *session.Outcome) *Finding {
-	change, found := l.leftOut(c.Law, x, plain, out)
-	if !found {
+	all := l.leftOut(c.Law, x, plain, out)
+	if len(all) == 0 {
 		return nil
 	}
+	change := all[0]
 	v := l.Finding(c, Incomplete, "if a part of the result exists already, the webhook leaves out "+change.Path.String(), plain, out)
-	if isWordOfCommand(change.Path) || inOneList(c, x, change) || l.mayBeInput(c, plain) || isInjected(c, out) || l.inOneStruct(c, change.Path) || edits.IsNote(change.Path) && l.notesWhatItDid(c, x, plain) {
+	if isWordOfCommand(change.Path) || inOneList(c, x, change) || l.mayBeInput(c, plain) || isInjected(c, out) || l.inOneStruct(c, change.Path) ||
+		edits.IsNote(change.Path) && l.notesWhatItDid(c, x, plain) || l.areNotesOfOther(c, all) {
 		v.Advice = true
 	}
 	return v
 }
 
-// leftOut returns a part that the webhook adds to x according to plain, but that out lacks.
-func (l partsThere) leftOut(law Law, x *objects.Object, plain, out *session.Outcome) (tree.Change, bool) {
+// leftOut returns the parts that the webhook adds to x according to plain, but that out lacks.
+func (l partsThere) leftOut(law Law, x *objects.Object, plain, out *session.Outcome) (all []tree.Change) {
 	patched, err := tree.Decode(plain.Result)
 	for _, change := range edits.Single(l.withoutEncoding(tree.Changes(x.Doc, plain.After.Doc))) {
 		if change.Kind != tree.Added || tree.HasLike(out.After.Doc, change.Path) || elsewhere(out.After.Doc, change) || l.intended(law, change) {
@@ -86,10 +88,36 @@ func (l partsThere) leftOut(law Law, x *objects.Object, plain, out *session.Outc
 			continue // a default of the API server in a part of the webhook
 		}
 		if !l.isIgnoredStatus(change) && len(l.withoutEncoding([]tree.Change{change})) > 0 {
-			return change, true
+			all = append(all, change)
 		}
 	}
-	return tree.Change{}, false
+	return all
+}
+
+// areNotesOfOther reports whether the left out parts and the edits are all annotations or labels with the prefix of
+// one other program, such as prometheus.io. If the user has set some of them, the webhook leaves the rest to the user.
+func (l partsThere) areNotesOfOther(c *Case, all []tree.Change) bool {
+	prefix := prefixOfNote(all[0].Path)
+	if prefix == "" || slices.ContainsFunc(l.Webhooks, func(w *session.Webhook) bool { return domain(w.Name) == domain(prefix) }) {
+		return false
+	}
+	return !slices.ContainsFunc(all, func(left tree.Change) bool { return prefixOfNote(left.Path) != prefix }) &&
+		!slices.ContainsFunc(c.Edits, func(e edits.Edit) bool { return prefixOfNote(e.Path) != prefix })
+}
+
+// prefixOfNote returns the prefix of the annotation or label at a path, or an empty string.
+func prefixOfNote(p tree.Path) string {
+	prefix, _, hasPrefix := strings.Cut(p[len(p)-1].Name, "/")
+	if !hasPrefix || !edits.IsNote(p) {
+		return ""
+	}
+	return prefix
+}
+
+// domain returns the last two labels of a domain name.
+func domain(name string) string {
+	labels := strings.Split(name, ".")
+	return strings.Join(labels[max(len(labels)-2, 0):], ".")
 }
 
 // inOneList reports whether a missing part is a text of a list that the webhook adds as a whole, and the user has written
@@ -175,8 +203,7 @@ func (l partsThere) notesWhatItDid(c *Case, x *objects.Object, plain *session.Ou
 	if !out.OK() {
 		return false
 	}
-	_, found := l.leftOut(c.Law, x, plain, out)
-	return !found
+	return len(l.leftOut(c.Law, x, plain, out)) == 0
 }
 
 // elsewhere reports whether another list of containers has a container with the name of the missing one.
@@ -210,7 +237,7 @@ func (l partsThere) misused(c *Case, part *objects.Object, plain, out *session.O
 			name, _ := volume.(map[string]any)["name"].(string)
 			if mounts(out.After.Doc, name) > mounts(part.Doc, name) {
 				found = l.Finding(c, Misuses, "a volume of the user has the name of the webhook's volume, and the webhook mounts it as its own: "+path.String(), out)
-				found.Advice = isEmptyDir(volume) && isEmptyDir(own) // other settings may be what the user wants
+				found.Advice = isEmptyDir(own) // it needs no content, so the user may want another volume in its place
 				return
 			}
 		}

@@ -4,6 +4,7 @@ package laws
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -84,7 +85,8 @@ func (t *Trial) isOfUser(problem string, sent, result any) bool {
 		value, ok := tree.Get(result, p)
 		isTaken := strings.Contains(problem, "Duplicate value") || strings.Contains(problem, "must be unique") // by what the webhook adds
 		isNote := ok && !isTaken && !isComposite(value) && notes[fmt.Sprint(value)]
-		return !isNote && !exceedsZero(problem, sent, p) && !isAtLimit(problem, sent, p, value) && !isInOtherList(problem, sent, result, p, value) && !isOtherVolume(problem, sent, p)
+		return !isNote && !exceedsZero(problem, sent, p) && !isAtLimit(problem, sent, p, value) && !isInOtherList(problem, sent, result, p, value) &&
+			!isOtherVolume(problem, sent, p) && !isTwiceInSent(problem, sent, pointer)
 	})
 }
 
@@ -141,15 +143,12 @@ func isAtLimit(problem string, sent any, p tree.Path, value any) bool {
 
 // isInOtherList reports whether a problem is that two lists have a container of one name, and the object that was sent
 // has it in one of them only. The author has written another version of the webhook's container, or has chosen a name
-// that is taken. But a container in initContainers that always restarts is a sidecar, which a webhook must recognize.
+// that is taken.
 func isInOtherList(problem string, sent, result any, p tree.Path, value any) bool {
 	if !strings.Contains(problem, ".name: Duplicate value") || len(p) < 3 || !strings.HasSuffix(strings.ToLower(p[len(p)-3].Name), "containers") {
 		return false
 	}
 	spec, before := p[:len(p)-3], 0
-	if policy, _ := tree.Get(sent, spec.Member("initContainers").Element(fmt.Sprint("name=", value), 0).Member("restartPolicy")); policy == "Always" {
-		return false
-	}
 	for _, list := range containerLists {
 		before += named(sent, spec.Member(list), value)
 		if named(result, spec.Member(list), value) > 1 {
@@ -185,19 +184,49 @@ func isOtherVolume(problem string, sent any, p tree.Path) bool {
 	return false
 }
 
+// isTwiceInSent reports whether a problem is that a list has an element twice, and the object that was sent has it twice
+// already, with an empty text in place of an absent field. Go's encoder leaves out such a text.
+func isTwiceInSent(problem string, sent any, pointer string) bool {
+	if !strings.Contains(problem, ": Duplicate value") {
+		return false
+	}
+	p := pathOf(sent, pointer)
+	for i := len(p) - 1; i > 0; i-- {
+		if !p[i].Element {
+			continue
+		}
+		value, _ := tree.Get(sent, p[:i])
+		list, _ := value.([]any)
+		element, ok := tree.Get(sent, p[:i+1])
+		return ok && 1 < len(slices.DeleteFunc(slices.Clone(list), func(other any) bool { return !tree.Equal(withoutTexts(other), withoutTexts(element)) }))
+	}
+	return false
+}
+
+// withoutTexts returns a copy of an object without its members that are an empty text.
+func withoutTexts(element any) any {
+	fields, isObject := element.(map[string]any)
+	if !isObject {
+		return element
+	}
+	fields = maps.Clone(fields)
+	maps.DeleteFunc(fields, func(_ string, value any) bool { return value == "" })
+	return fields
+}
+
 // isBound reports whether a problem is that the webhook adds a scheduling gate to a Pod that the author has bound to a
 // node. Such a Pod is never scheduled, so it needs no gate, and the error says so.
 func isBound(problem string, sent any) bool {
 	return strings.HasPrefix(problem, "spec.nodeName: Forbidden") && tree.Has(sent, tree.Path{{Name: "spec"}, {Name: "nodeName"}})
 }
 
-// omitted reports whether the object of a request lacked a required field that the samples have, or that is in an empty
-// map. An author who leaves out all of a struct, such as a Pod in a template, gets this error because the webhook
+// omitted reports whether the object of a request lacked a required field, or a map that must not be empty, and the
+// samples have it, or it is in an empty map. An author who leaves out all of a struct, such as a Pod in a template, gets this error because the webhook
 // writes the rest of the struct. The error names what to add. A field of an element that the webhook has added is not
 // omitted.
 func (t *Trial) omitted(problem string, sent, result any) bool {
 	paths := objects.ProblemPaths(problem)
-	if !strings.Contains(problem, ": Required value") || len(paths) == 0 {
+	if !strings.Contains(problem, ": Required value") && !strings.Contains(problem, " should have at least 1 ") || len(paths) == 0 {
 		return false
 	}
 	return !slices.ContainsFunc(paths, func(pointer string) bool {
