@@ -124,7 +124,8 @@ func domain(name string) string {
 // another text of the list. The user then does not want the whole list.
 func inOneList(c *Case, x *objects.Object, missing tree.Change) bool {
 	list := missing.Path[:len(missing.Path)-1]
-	if _, isText := missing.New.(string); !isText || !missing.Path[len(list)].Element || tree.Has(x.Doc, list) {
+	before, _ := tree.Get(x.Doc, list)
+	if _, isText := missing.New.(string); !isText || !missing.Path[len(list)].Element || !isVoid(before) {
 		return false
 	}
 	return slices.ContainsFunc(c.Edits, func(e edits.Edit) bool { return e.Path.HasPrefix(list) })

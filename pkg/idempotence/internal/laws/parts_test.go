@@ -69,3 +69,20 @@ func TestNotesOfOther(t *testing.T) {
 		})
 	}
 }
+
+// TestInOneList sets a text in a list for which the webhook has a default. Only if the list had no elements before, the
+// author chose all of them.
+func TestInOneList(t *testing.T) {
+	list := tree.Path{{Name: "spec"}, {Name: "allowed"}}
+	missing := tree.Change{Kind: tree.Added, Path: list.Element("::/0", 0), New: "::/0"}
+	c := &Case{Edits: []edits.Edit{{What: edits.Insert, Path: list, Value: "0.0.0.0/0"}}}
+	for before, want := range map[string]bool{
+		`{"spec":{}}`:                         true,
+		`{"spec":{"allowed":[]}}`:             true,
+		`{"spec":{"allowed":["10.0.0.0/8"]}}`: false,
+	} {
+		if got := inOneList(c, &objects.Object{Doc: parsed(t, before)}, missing); got != want {
+			t.Errorf("%s: got %t", before, got)
+		}
+	}
+}

@@ -20,7 +20,7 @@ import (
 // again (settle). If the webhook then gives the other result, the values are set once. A removed value cannot be
 // reverted.
 func (t *Trial) setOnce(law Law, x, first, late, fresh *objects.Object, front bool, settle func(*objects.Object) *objects.Object) bool {
-	differences := slices.DeleteFunc(t.content(law, late, fresh), func(d tree.Change) bool { return isKeptNote(first, late, d) })
+	differences := slices.DeleteFunc(t.withoutEncoding(t.content(law, late, fresh)), func(d tree.Change) bool { return isKeptNote(first, late, d) })
 	if len(differences) == 0 {
 		return true
 	}
@@ -43,7 +43,7 @@ func (t *Trial) setOnce(law Law, x, first, late, fresh *objects.Object, front bo
 	if ok {
 		at = settle(at)
 	}
-	return ok && at != nil && !slices.ContainsFunc(t.content(law, at, fresh), func(d tree.Change) bool { return !isKeptNote(first, at, d) })
+	return ok && at != nil && !slices.ContainsFunc(t.withoutEncoding(t.content(law, at, fresh)), func(d tree.Change) bool { return !isKeptNote(first, at, d) })
 }
 
 // twice returns F(F(x)), or nil if a call fails.
