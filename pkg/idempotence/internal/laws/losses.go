@@ -250,6 +250,9 @@ func (t *Trial) isOwn(before *objects.Object, p tree.Path) bool {
 		if !ok {
 			continue
 		}
+		if p[i-1].Name == "volumes" {
+			doc = unmounted(doc, nameIn(before.Doc, p[:i+1]))
+		}
 		if without, ok := t.Valid(doc); ok {
 			if out := t.F(t.Fresh(), session.Query{Object: without}); out.OK() && tree.Has(out.After.Doc, p[:i+1]) {
 				return true
@@ -305,4 +308,19 @@ func mounts(doc any, volume string) (n int) {
 		}
 	})
 	return n
+}
+
+// unmounted returns a copy of a document in which no container mounts the volume.
+func unmounted(doc any, volume string) any {
+	tree.Lists(doc, func(p tree.Path, list []any) {
+		if p.Last() != "volumeMounts" {
+			return
+		}
+		kept := slices.DeleteFunc(slices.Clone(list), func(mount any) bool {
+			m, ok := mount.(map[string]any)
+			return ok && m["name"] == volume
+		})
+		doc, _ = tree.Put(doc, p, kept)
+	})
+	return doc
 }

@@ -105,3 +105,11 @@ func TestLosses(t *testing.T) {
 
 // noKeys reports that two elements have no equal keys, as for documents without a schema.
 func noKeys(tree.Path, any, any) bool { return false }
+
+func TestUnmounted(t *testing.T) {
+	doc := parsed(t, `{"spec":{"containers":[{"name":"a","volumeMounts":[{"name":"v","mountPath":"/v"},{"name":"w","mountPath":"/w"}]},{"name":"b"}]}}`)
+	const want = `{"spec":{"containers":[{"name":"a","volumeMounts":[{"mountPath":"/w","name":"w"}]},{"name":"b"}]}}`
+	if got := unmounted(doc, "v"); !tree.Equal(got, parsed(t, want)) || mounts(doc, "v") != 1 {
+		t.Errorf("got %s", tree.Encode(got))
+	}
+}
