@@ -36,10 +36,16 @@ func jobCRD() *apiextensionsv1.CustomResourceDefinition {
 	free := schema{Type: "object", XPreserveUnknownFields: ptr.To(true)}
 	list := schema{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: ptr.To(free)}}
 	texts := schema{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: ptr.To(text)}}
+	port := object(map[string]schema{"port": {Type: "integer"}, "protocol": {Type: "string", Default: &apiextensionsv1.JSON{Raw: []byte(`"TCP"`)}}})
+	port.Required = []string{"port"}
+	ports := schema{
+		Type: "array", XListType: ptr.To("map"), XListMapKeys: []string{"port", "protocol"},
+		Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &port},
+	}
 	spec := object(map[string]schema{
 		"creator": object(map[string]schema{"name": text, "team": text}), "tls": object(map[string]schema{"mode": text, "cert": text}),
 		"template": free, "id": text, "size": {Type: "integer"}, "env": list,
-		"access": object(map[string]schema{"allowed": texts}),
+		"access": object(map[string]schema{"allowed": texts}), "ports": ports,
 	})
 	spec.Required = []string{"size"}
 	return &apiextensionsv1.CustomResourceDefinition{
@@ -116,6 +122,22 @@ func TestFindingsAreWeighed(t *testing.T) {
 			at(doc, "status")
 		}, ""},
 		{"encodes its type when it changes something", encoded, ""},
+		{"leaves out empty texts, so that a port has its default", func(r *admissionv1.AdmissionRequest, doc document) {
+			marked(r, doc)
+			list, _ := at(doc, "spec")["ports"].([]any)
+			for _, port := range list {
+				if port.(document)["protocol"] == "" {
+					delete(port.(document), "protocol")
+				}
+			}
+		}, ""},
+		{"gives all ports one protocol", func(r *admissionv1.AdmissionRequest, doc document) {
+			marked(r, doc)
+			list, _ := at(doc, "spec")["ports"].([]any)
+			for _, port := range list {
+				port.(document)["protocol"] = "TCP"
+			}
+		}, "invalid"},
 		{"writes an empty text", func(_ *admissionv1.AdmissionRequest, doc document) {
 			if at(doc, "spec")["id"] == nil {
 				at(doc, "spec")["id"] = ""

@@ -86,7 +86,7 @@ func (t *Trial) isOfUser(problem string, sent, result any) bool {
 		isTaken := strings.Contains(problem, "Duplicate value") || strings.Contains(problem, "must be unique") // by what the webhook adds
 		isNote := ok && !isTaken && !isComposite(value) && notes[fmt.Sprint(value)]
 		return !isNote && !exceedsZero(problem, sent, p) && !isAtLimit(problem, sent, p, value) && !isInOtherList(problem, sent, result, p, value) &&
-			!isOtherVolume(problem, sent, p) && !isTwiceInSent(problem, sent, pointer)
+			!isOtherVolume(problem, sent, p) && !t.isTwiceWithoutTexts(problem, sent, pointer)
 	})
 }
 
@@ -184,9 +184,9 @@ func isOtherVolume(problem string, sent any, p tree.Path) bool {
 	return false
 }
 
-// isTwiceInSent reports whether a problem is that a list has an element twice, and the object that was sent has it twice
-// already, with an empty text in place of an absent field. Go's encoder leaves out such a text.
-func isTwiceInSent(problem string, sent any, pointer string) bool {
+// isTwiceWithoutTexts reports whether a problem is that a list has an element twice, and the object that was sent has it
+// twice, too, once its empty texts are left out. Go's encoder leaves them out, and a default may take their place.
+func (t *Trial) isTwiceWithoutTexts(problem string, sent any, pointer string) bool {
 	if !strings.Contains(problem, ": Duplicate value") {
 		return false
 	}
@@ -197,21 +197,28 @@ func isTwiceInSent(problem string, sent any, pointer string) bool {
 		}
 		value, _ := tree.Get(sent, p[:i])
 		list, _ := value.([]any)
-		element, ok := tree.Get(sent, p[:i+1])
-		return ok && 1 < len(slices.DeleteFunc(slices.Clone(list), func(other any) bool { return !tree.Equal(withoutTexts(other), withoutTexts(element)) }))
+		plain := withoutTexts(list)
+		if tree.Equal(list, plain) {
+			return false
+		}
+		doc, ok := tree.Put(sent, p[:i], plain)
+		_, valid := t.Valid(doc)
+		return ok && !valid
 	}
 	return false
 }
 
-// withoutTexts returns a copy of an object without its members that are an empty text.
-func withoutTexts(element any) any {
-	fields, isObject := element.(map[string]any)
-	if !isObject {
-		return element
+// withoutTexts returns a copy of a list of objects without their members that are an empty text.
+func withoutTexts(list []any) []any {
+	plain := slices.Clone(list)
+	for i, element := range plain {
+		if fields, isObject := element.(map[string]any); isObject {
+			fields = maps.Clone(fields)
+			maps.DeleteFunc(fields, func(_ string, value any) bool { return value == "" })
+			plain[i] = fields
+		}
 	}
-	fields = maps.Clone(fields)
-	maps.DeleteFunc(fields, func(_ string, value any) bool { return value == "" })
-	return fields
+	return plain
 }
 
 // isBound reports whether a problem is that the webhook adds a scheduling gate to a Pod that the author has bound to a

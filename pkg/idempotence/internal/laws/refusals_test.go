@@ -50,7 +50,6 @@ func TestIsOfUser(t *testing.T) {
 	const cpu = `spec.containers[0].resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1`
 	const version, init = `spec.version: Too long: may not be more than 64 bytes`, `spec.initContainers[0].name: Duplicate value: "a"`
 	const volume = `spec.volumes[0].configMap: Forbidden: may not specify more than 1 volume type`
-	const port = `spec.ports[1]: Duplicate value: {"port":80,"protocol":"TCP"}`
 	const gate = `spec.nodeName: Forbidden: cannot be set until all schedulingGates have been cleared`
 	sent := func(note, limit string) string {
 		return `{"metadata":{"annotations":{"key":"` + note + `"}},"spec":{"nodeName":"n","version":"` + long + `","initContainers":[{"name":"b"}],"containers":[{"name":"a","resources":{"limits":{"cpu":"1","memory":"` + limit + `"}}}]}}`
@@ -59,28 +58,26 @@ func TestIsOfUser(t *testing.T) {
 		sent, problem string
 		want          bool
 	}{
-		"a copied annotation":                {sent("-1", "0"), key, true},
-		"another text":                       {sent("-2", "0"), key, false},
-		"a copied empty annotation":          {sent("", "0"), zone, true},
-		"an empty text of the webhook":       {sent("-1", "0"), zone, false},
-		"a limit of 0":                       {sent("-1", "0"), memory, true},
-		"a limit of the webhook":             {sent("-1", "1Gi"), memory, false},
-		"a limit that is not 0":              {sent("-1", "0"), cpu, false},
-		"a copied number":                    {sent("-1", "0"), `.spec.replicas: Invalid value: -1: should be positive`, true},
-		"a text at the limit":                {sent("-1", "0"), version, true},
-		"a text of the webhook":              {`{"spec":{}}`, version, false},
-		"a long text of the webhook":         {`{"spec":{"version":"1"}}`, version, false},
-		"a name in the other list":           {sent("-1", "0"), init, true},
-		"a name in the same list":            {sent("-1", "0"), `spec.initContainers[2].name: Duplicate value: "b"`, false},
-		"a name of the webhook":              {`{"spec":{}}`, init, false},
-		"a sidecar in the other list":        {`{"spec":{"initContainers":[{"name":"a","restartPolicy":"Always"}]}}`, init, true},
-		"a port twice, once with empty text": {`{"spec":{"ports":[{"port":80},{"port":80,"protocol":""}]}}`, port, true},
-		"two ports of the user":              {`{"spec":{"ports":[{"port":80,"protocol":"UDP"},{"port":80}]}}`, port, false},
-		"a volume of the user":               {`{"spec":{"volumes":[{"name":"v","configMap":{"name":"c"}}]}}`, volume, true},
-		"a volume of the webhook":            {`{"spec":{}}`, volume, false},
-		"a gate of a bound Pod":              {sent("-1", "0"), gate, true},
-		"a node of the webhook":              {`{"spec":{}}`, gate, false},
-		"a problem without any field":        {sent("-1", "0"), "the object: Invalid value", false},
+		"a copied annotation":          {sent("-1", "0"), key, true},
+		"another text":                 {sent("-2", "0"), key, false},
+		"a copied empty annotation":    {sent("", "0"), zone, true},
+		"an empty text of the webhook": {sent("-1", "0"), zone, false},
+		"a limit of 0":                 {sent("-1", "0"), memory, true},
+		"a limit of the webhook":       {sent("-1", "1Gi"), memory, false},
+		"a limit that is not 0":        {sent("-1", "0"), cpu, false},
+		"a copied number":              {sent("-1", "0"), `.spec.replicas: Invalid value: -1: should be positive`, true},
+		"a text at the limit":          {sent("-1", "0"), version, true},
+		"a text of the webhook":        {`{"spec":{}}`, version, false},
+		"a long text of the webhook":   {`{"spec":{"version":"1"}}`, version, false},
+		"a name in the other list":     {sent("-1", "0"), init, true},
+		"a name in the same list":      {sent("-1", "0"), `spec.initContainers[2].name: Duplicate value: "b"`, false},
+		"a name of the webhook":        {`{"spec":{}}`, init, false},
+		"a sidecar in the other list":  {`{"spec":{"initContainers":[{"name":"a","restartPolicy":"Always"}]}}`, init, true},
+		"a volume of the user":         {`{"spec":{"volumes":[{"name":"v","configMap":{"name":"c"}}]}}`, volume, true},
+		"a volume of the webhook":      {`{"spec":{}}`, volume, false},
+		"a gate of a bound Pod":        {sent("-1", "0"), gate, true},
+		"a node of the webhook":        {`{"spec":{}}`, gate, false},
+		"a problem without any field":  {sent("-1", "0"), "the object: Invalid value", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			trial := &Trial{Options: Options{Inputs: givenContainers{}}}
