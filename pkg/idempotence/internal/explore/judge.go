@@ -45,9 +45,25 @@ func (r *Run) actsOnce() bool {
 }
 
 // isDegenerate reports whether a custom resource is one that users do not create: its spec, or a template that all
-// samples have, is absent or empty. Such an object is valid only because the schema requires little.
+// samples have, is absent or empty, or its selector does not match its template. Such an object is valid only because
+// the schema requires little.
 func (r *Run) isDegenerate(doc any) bool {
-	return r.Kind.GoType == nil && lacks(doc, r.inputs.hollow())
+	return r.Kind.GoType == nil && (lacks(doc, r.inputs.hollow()) || selectsOthers(doc))
+}
+
+// selectsOthers reports whether the selector of a workload does not match the labels of its template. The API server
+// rejects such built-in workloads, and controllers cannot use such custom resources.
+func selectsOthers(doc any) bool {
+	spec := tree.Path{{Name: "spec"}}
+	template := spec.Member("template")
+	selected, _ := tree.Get(doc, spec.Member("selector").Member("matchLabels"))
+	labels, _ := selected.(map[string]any)
+	for key, value := range labels {
+		if label, _ := tree.Get(doc, template.Member("metadata").Member("labels").Member(key)); tree.Has(doc, template) && !tree.Equal(label, value) {
+			return true
+		}
+	}
+	return false
 }
 
 // lacks reports whether a document has no value, or an empty one, at any of the paths.
