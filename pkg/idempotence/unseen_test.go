@@ -21,7 +21,7 @@ import (
 // misjudged lists the webhooks of the unseen corpus that the harness misjudges, with the reasons. "Flagged" means that
 // a correct webhook has a violation, and "missed" that a broken one has none.
 var misjudged = map[string]string{
-	"U03b4-log-shipper-beside-init": "reported as advice (L1, L5), because the author took the name and the API server's error names it",
+	"U05b3-vault-env-wrapper": "reported as advice (L12)",
 }
 
 // shareOfUnseen is n if the test uses every n-th webhook. With ADMITKIT_CASES=all, shareOfHeldOut is 1, so it uses all

@@ -32,6 +32,10 @@ func volumePart(m *partInputs) part {
 		return nil
 	}
 	ensure := ensured(here, mounted)
+	filled := volume
+	if volume.EmptyDir != nil { // for which any other volume may take its place
+		filled = secretVolume(m.word, m.word+"-secret")
+	}
 	return part{name: "volume", ensure: ensure, bugs: []bug{
 		broken("volume guard removed", ensured(blindly, mounted), "L1"),
 		broken("mount guard removed", ensured(here, m.each(func(c *corev1.Container) {
@@ -44,10 +48,10 @@ func volumePart(m *partInputs) part {
 			}
 		})), "L1", "L5"), // L1 if a generated object has a mount at the path
 		broken("volume known by its name only", ensured(func(p *corev1.Pod) error {
-			if has(p) {
-				return nil
+			if !has(p) {
+				addVolume(p, filled)
 			}
-			return blindly(p)
+			return nil
 		}, mounted), "L5"),
 		broken("random name", func(_ *review.Request, p *corev1.Pod) error {
 			name := "v-" + randomHex()

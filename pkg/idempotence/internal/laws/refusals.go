@@ -85,7 +85,7 @@ func (t *Trial) isOfUser(problem string, sent, result any) bool {
 		value, ok := tree.Get(result, p)
 		isTaken := strings.Contains(problem, "Duplicate value") || strings.Contains(problem, "must be unique") // by what the webhook adds
 		isNote := ok && !isTaken && !isComposite(value) && notes[fmt.Sprint(value)]
-		return !isNote && !exceedsZero(problem, sent, p) && !isAtLimit(problem, sent, p, value) && !isInOtherList(problem, sent, result, p, value) &&
+		return !isNote && !exceedsZero(problem, sent, p) && !isAtLimit(problem, sent, p, value) && !t.isInOtherList(problem, sent, result, p, value) &&
 			!isOtherVolume(problem, sent, p) && !t.isTwiceWithoutTexts(problem, sent, pointer)
 	})
 }
@@ -143,8 +143,9 @@ func isAtLimit(problem string, sent any, p tree.Path, value any) bool {
 
 // isInOtherList reports whether a problem is that two lists have a container of one name, and the object that was sent
 // has it in one of them only. The author has written another version of the webhook's container, or has chosen a name
-// that is taken.
-func isInOtherList(problem string, sent, result any, p tree.Path, value any) bool {
+// that is taken. But a container in initContainers that always restarts is a sidecar. If the webhook leaves such a
+// container to the author in its own list, it must recognize the sidecar, too.
+func (t *Trial) isInOtherList(problem string, sent, result any, p tree.Path, value any) bool {
 	if !strings.Contains(problem, ".name: Duplicate value") || len(p) < 3 || !strings.HasSuffix(strings.ToLower(p[len(p)-3].Name), "containers") {
 		return false
 	}
@@ -155,7 +156,50 @@ func isInOtherList(problem string, sent, result any, p tree.Path, value any) boo
 			return false
 		}
 	}
+	sidecar := spec.Member("initContainers").Element(fmt.Sprint("name=", value), 0)
+	if policy, _ := tree.Get(sent, sidecar.Member("restartPolicy")); before == 1 && policy == "Always" {
+		return t.namesProject(value) || !t.leavesToAuthor(sent, sidecar)
+	}
 	return before == 1
+}
+
+// leavesToAuthor reports whether the webhook leaves a container as it is if the author has it in containers in place of
+// initContainers, at the path sidecar.
+func (t *Trial) leavesToAuthor(sent any, sidecar tree.Path) bool {
+	if t.Session == nil {
+		return false
+	}
+	element, _ := tree.Get(sent, sidecar)
+	fields, _ := element.(map[string]any)
+	container := maps.Clone(fields)
+	delete(container, "restartPolicy")
+	list := sidecar[:len(sidecar)-2].Member("containers")
+	value, _ := tree.Get(sent, list)
+	containers, _ := value.([]any)
+	doc, removed := tree.Remove(sent, sidecar)
+	doc, put := tree.Put(doc, list, append(slices.Clone(containers), any(container)))
+	x, valid := t.Valid(doc)
+	if !removed || !put || !valid {
+		return false
+	}
+	out := t.F(t.Fresh(), session.Query{Object: x})
+	if !out.OK() {
+		return false
+	}
+	moved := list.Element(sidecar[len(sidecar)-1].Key, 0)
+	was, _ := tree.Get(x.Doc, moved)
+	is, _ := tree.Get(out.After.Doc, moved)
+	return tree.Equal(was, is)
+}
+
+// namesProject reports whether a name contains the second label of a webhook's domain, as daprd does for dapr.io. No
+// author gives such a name to another container by accident.
+func (t *Trial) namesProject(name any) bool {
+	text, _ := name.(string)
+	return t.Session != nil && slices.ContainsFunc(t.Webhooks, func(w *session.Webhook) bool {
+		project, _, _ := strings.Cut(domain(w.Name), ".")
+		return len(project) > 2 && strings.Contains(text, project)
+	})
 }
 
 // named returns the number of elements with a name in a list.
