@@ -189,7 +189,7 @@ func (t *Trial) leavesToAuthor(sent any, sidecar tree.Path) bool {
 	moved := list.Element(sidecar[len(sidecar)-1].Key, 0)
 	was, _ := tree.Get(x.Doc, moved)
 	is, _ := tree.Get(out.After.Doc, moved)
-	return tree.Equal(was, is)
+	return tree.Equal(was, is) && named(out.After.Doc, list, container["name"]) == 1
 }
 
 // namesProject reports whether a name contains the second label of a webhook's domain, as daprd does for dapr.io. No
