@@ -26,7 +26,11 @@ func Random(seed int64) (correct Case, buggy func(i int) (Case, bool)) {
 		}
 		b := parts[i].bugs[rand.New(rand.NewPCG(uint64(seed), uint64(i)+2)).IntN(len(parts[i].bugs))]
 		name := fmt.Sprintf("seed %d, %d broken: %s", seed, i, describe(parts, i, b.name))
-		return composed(name, parts, i, b).breaks(b.laws...), true
+		c := composed(name, parts, i, b).breaks(b.laws...)
+		if b.advice {
+			c = c.advice()
+		}
+		return c, true
 	}
 }
 
@@ -42,6 +46,8 @@ type bug struct {
 	name string
 	laws []string
 	new  func() edit
+	// advice is set if the author of an object may cause the conflict, so that advice is enough.
+	advice bool
 }
 
 // broken returns a bug whose edit has no state.

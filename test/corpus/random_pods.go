@@ -69,11 +69,13 @@ func containerPart(m *partInputs, name string, list func(p *corev1.Pod) *[]corev
 	c := corev1.Container{Name: m.word, Image: m.word + ":v1"}
 	blind := changes(func(p *corev1.Pod) { *list(p) = append(*list(p), c) })
 	taken := func(p *corev1.Pod) bool { return nameTaken(p, c.Name) }
+	oneList := broken("looks into one list only", unless(func(p *corev1.Pod) bool {
+		return slices.ContainsFunc(*list(p), func(other corev1.Container) bool { return other.Name == c.Name })
+	}, blind), "L5", "L1", "L4a")
+	oneList.advice = name == "init container" // only a container in initContainers can be a sidecar
 	return part{name: name, ensure: unless(taken, blind), bugs: []bug{
 		broken("guard removed", blind, "L1"),
-		broken("looks into one list only", unless(func(p *corev1.Pod) bool {
-			return slices.ContainsFunc(*list(p), func(other corev1.Container) bool { return other.Name == c.Name })
-		}, blind), "L5", "L1", "L4a"),
+		oneList,
 		broken("replaces the list", unless(taken, changes(func(p *corev1.Pod) { *list(p) = []corev1.Container{c} })), "L10", "L5", "L4b"),
 		broken("random name", changes(func(p *corev1.Pod) {
 			*list(p) = append(*list(p), corev1.Container{Name: "c-" + randomHex(), Image: c.Image})

@@ -6,6 +6,9 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/laws"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
@@ -51,19 +54,31 @@ func (r *Run) isDegenerate(doc any) bool {
 	return r.Kind.GoType == nil && (lacks(doc, r.inputs.hollow()) || selectsOthers(doc))
 }
 
-// selectsOthers reports whether the selector of a workload does not match the labels of its template. The API server
-// rejects such built-in workloads, and controllers cannot use such custom resources.
+// selectsOthers reports whether the selector of a workload is invalid, or does not match the labels of its template. The
+// API server rejects such built-in workloads, and controllers cannot use such custom resources.
 func selectsOthers(doc any) bool {
 	spec := tree.Path{{Name: "spec"}}
-	template := spec.Member("template")
-	selected, _ := tree.Get(doc, spec.Member("selector").Member("matchLabels"))
-	labels, _ := selected.(map[string]any)
-	for key, value := range labels {
-		if label, _ := tree.Get(doc, template.Member("metadata").Member("labels").Member(key)); tree.Has(doc, template) && !tree.Equal(label, value) {
-			return true
-		}
+	value, _ := tree.Get(doc, spec.Member("selector"))
+	fields := asObject(value)
+	if fields["matchLabels"] == nil && fields["matchExpressions"] == nil || !tree.Has(doc, spec.Member("template")) {
+		return false
 	}
-	return false
+	var selector metav1.LabelSelector
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &selector) != nil {
+		return true
+	}
+	selects, err := metav1.LabelSelectorAsSelector(&selector)
+	value, _ = tree.Get(doc, spec.Member("template").Member("metadata").Member("labels"))
+	of := labels.Set{}
+	for key, label := range asObject(value) {
+		of[key], _ = label.(string)
+	}
+	return err != nil || !selects.Matches(of)
+}
+
+func asObject(value any) map[string]any {
+	object, _ := value.(map[string]any)
+	return object
 }
 
 // lacks reports whether a document has no value, or an empty one, at any of the paths.

@@ -14,6 +14,10 @@ func TestSelectsOthers(t *testing.T) {
 		`{"spec":{"selector":{"matchLabels":{"app":"a"}},"template":{"metadata":{"labels":{"app":"b"}}}}}`:            true,
 		`{"spec":{"selector":{"matchLabels":{"app":"a"}},"template":{"spec":{}}}}`:                                    true,
 		`{"spec":{"selector":{"matchLabels":{"app":"a"}}}}`:                                                           false,
+		`{"spec":{"selector":{"matchExpressions":[{"key":"a","operator":"b"}]},"template":{"spec":{}}}}`:              true,
+		`{"spec":{"selector":{"matchExpressions":[{"key":"a","operator":"DoesNotExist"}]},"template":{"spec":{}}}}`:   false,
+		`{"spec":{"selector":{"matchLabels":"app"},"template":{"spec":{}}}}`:                                          true,
+		`{"spec":{"selector":{"matchLabels":{}},"template":{"spec":{}}}}`:                                             false,
 		`{"spec":{"template":{"spec":{}}}}`:                                                                           false,
 		`{"spec":{"selector":{"app":"a"},"template":{"spec":{}}}}`:                                                    false,
 	} {

@@ -94,15 +94,15 @@ func (l partsThere) leftOut(law Law, x *objects.Object, plain, out *session.Outc
 	return all
 }
 
-// areNotesOfOther reports whether the left out parts and the edits are all annotations or labels with the prefix of
-// one other program, such as prometheus.io. If the user has set some of them, the webhook leaves the rest to the user.
+// areNotesOfOther reports whether the left out parts are all annotations or labels with the prefix of one other program,
+// such as prometheus.io, and an edit has set one of them. The webhook then leaves the rest to the user.
 func (l partsThere) areNotesOfOther(c *Case, all []tree.Change) bool {
 	prefix := prefixOfNote(all[0].Path)
 	if prefix == "" || slices.ContainsFunc(l.Webhooks, func(w *session.Webhook) bool { return domain(w.Name) == domain(prefix) }) {
 		return false
 	}
 	return !slices.ContainsFunc(all, func(left tree.Change) bool { return prefixOfNote(left.Path) != prefix }) &&
-		!slices.ContainsFunc(c.Edits, func(e edits.Edit) bool { return prefixOfNote(e.Path) != prefix })
+		slices.ContainsFunc(c.Edits, func(e edits.Edit) bool { return prefixOfNote(e.Path) == prefix })
 }
 
 // prefixOfNote returns the prefix of the annotation or label at a path, or an empty string.

@@ -50,7 +50,8 @@ func TestNotesOfOther(t *testing.T) {
 		"settings of two programs":       {[]tree.Path{note("prometheus.io/port")}, []tree.Path{note("datadog.com/path")}, false},
 		"an annotation without a prefix": {[]tree.Path{note("port")}, []tree.Path{note("path")}, false},
 		"a field is left out, too":       {[]tree.Path{note("prometheus.io/port")}, []tree.Path{note("prometheus.io/path"), replicas}, false},
-		"a field was set, too":           {[]tree.Path{note("prometheus.io/port"), replicas}, []tree.Path{note("prometheus.io/path")}, false},
+		"a field was set, too":           {[]tree.Path{note("prometheus.io/port"), replicas}, []tree.Path{note("prometheus.io/path")}, true},
+		"only a field was set":           {[]tree.Path{replicas}, []tree.Path{note("prometheus.io/path")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var c Case
