@@ -21,16 +21,31 @@ func (r *Run) Judge(f *laws.Finding) *laws.Finding {
 	if f == nil {
 		return nil
 	}
-	if r.isDegenerate(f.Case.Object) {
-		if f.Mode == laws.Invalid {
-			return nil // the user of such a useless object sees the error of the API server
-		}
-		f.Advice = true
+	degenerate := r.isDegenerate(f.Case.Object)
+	if f.Mode == laws.Invalid && (degenerate || r.isDegenerate(lastSent(f))) {
+		return nil // the user of such a useless object sees the error of the API server
 	}
+	f.Advice = f.Advice || degenerate
 	if (f.Case.Law == laws.L4b || f.Case.Law == laws.L11) && !f.Advice && f.Mode != laws.ServerError && r.actsOnce() {
 		f.Advice, f.OnCopies = true, true
 	}
 	return f
+}
+
+// lastSent returns the object of the last request of a finding, or nil.
+func lastSent(f *laws.Finding) any {
+	if len(f.Outcomes) == 0 {
+		return nil
+	}
+	calls := f.Outcomes[len(f.Outcomes)-1].Calls
+	if len(calls) == 0 {
+		return nil
+	}
+	doc, err := tree.Decode(calls[0].Exchange.Object)
+	if err != nil {
+		return nil
+	}
+	return doc
 }
 
 // actsOnce reports whether the API server calls the webhooks only once for an object: they handle CREATE but not
@@ -51,7 +66,7 @@ func (r *Run) actsOnce() bool {
 // samples have, is absent or empty, or its selector does not match its template. Such an object is valid only because
 // the schema requires little.
 func (r *Run) isDegenerate(doc any) bool {
-	return r.Kind.GoType == nil && (lacks(doc, r.inputs.hollow()) || selectsOthers(doc))
+	return doc != nil && r.Kind.GoType == nil && (lacks(doc, r.inputs.hollow()) || selectsOthers(doc))
 }
 
 // selectsOthers reports whether the selector of a workload is invalid, or does not match the labels of its template. The
