@@ -144,4 +144,6 @@ var usualKinds = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "Secret"},
 	{Version: "v1", Kind: "Service"},
 	{Version: "v1", Kind: "ServiceAccount"},
+	{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"},
+	{Version: "v1", Kind: "PersistentVolumeClaim"},
 }

@@ -3,8 +3,12 @@
 package explore
 
 import (
+	"net/url"
 	"regexp"
+	"slices"
 	"strings"
+
+	"k8s.io/utils/ptr"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/source"
@@ -24,7 +28,7 @@ func (m *messages) read(out *session.Outcome) {
 		m.hints.AddMessage(text)
 	}
 	for _, found := range writtenKey.FindAllSubmatch(out.Patch, -1) {
-		m.hints.AddWritten(string(found[1]) + "/")
+		m.hints.AddDomain(string(found[1]))
 	}
 }
 
@@ -37,27 +41,44 @@ func (r *Run) hintsOf() *trigger.Hints {
 			h.AddExpression(c.Expression)
 		}
 	}
-	said := r.messages.hints
-	for _, p := range said.Pairs {
-		h.AddPair(p.Key, p.Value)
-	}
-	h.Keys, h.Values, h.Words = append(h.Keys, said.Keys...), append(h.Values, said.Values...), append(h.Words, said.Words...)
+	h.Merge(&r.messages.hints)
 	for _, w := range r.Webhooks {
-		if !w.InProcess {
-			continue
-		}
-		texts := source.Of(w.NewHandler)
-		for _, p := range texts.Pairs {
-			h.AddPair(p.Key, p.Value)
-		}
-		for _, text := range texts.All {
-			h.AddText(strings.TrimSpace(text))
+		if w.InProcess {
+			r.addSource(h, source.Of(w.NewHandler))
 		}
 	}
 	for _, w := range r.Webhooks {
 		h.AddName(w.Name)
+		if s := w.ClientConfig.Service; s != nil {
+			h.AddWords(s.Name)
+			h.AddWords(s.Namespace)
+			if s.Path != nil {
+				h.AddWords(*s.Path)
+			}
+		}
+		for _, text := range append(slices.Clone(w.URLs), ptr.Deref(w.ClientConfig.URL, "")) {
+			if u, err := url.Parse(text); err == nil {
+				h.AddWords(u.Path)
+			}
+		}
 	}
+	h.AddDomain(r.Kind.Group)
+	group, _, _ := strings.Cut(r.Kind.Group, ".")
+	h.AddWords(group)
+	h.AddWords(r.Kind.Kind)
 	return h
+}
+
+func (r *Run) addSource(h *trigger.Hints, texts source.Texts) {
+	for _, p := range texts.Pairs {
+		h.AddPair(p.Key, p.Value)
+	}
+	for _, key := range texts.Keys {
+		h.AddKey(key)
+	}
+	for _, text := range texts.All {
+		h.AddText(strings.TrimSpace(text))
+	}
 }
 
 // ownTexts returns the texts in the source of the webhooks that may be values, those of the handlers' own functions

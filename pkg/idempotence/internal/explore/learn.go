@@ -31,6 +31,8 @@ const (
 	mostLearnt = 8
 	// callsToLearn is the maximum number of calls to find the trigger of a sample.
 	callsToLearn = 60
+	// callsToLearnMany is the maximum number of calls to find the trigger of an object with many labels and annotations.
+	callsToLearnMany = 240
 	// mostBlocked is the maximum number of objects, generated from one sample, whose blockers are searched for.
 	mostBlocked = 4
 	// callsToUnblock is the maximum number of calls to find the blockers of one object.
@@ -55,7 +57,7 @@ func (r *Run) learn() {
 			return
 		case r.ask(sample) == trigger.Acts:
 			acts = true
-			t, smallest := r.triggerOf(sample)
+			t, smallest := r.triggerOf(sample, callsToLearn)
 			t.Sample, t.free = i+1, freeParts(smallest, sample)
 			r.inputs.triggers[i] = t
 			r.Triggers = append(r.Triggers, *t)
@@ -77,10 +79,10 @@ func (r *Run) refuse(number int, sample any) {
 }
 
 // triggerOf finds the trigger of an object that the webhook changes. It also returns the object without the parts that
-// the webhook does not need.
-func (r *Run) triggerOf(doc any) (t *Trigger, smallest any) {
+// the webhook does not need. It makes at most most calls.
+func (r *Run) triggerOf(doc any, most int) (t *Trigger, smallest any) {
 	t = &Trigger{}
-	smallest, t.Parts, t.Complete = trigger.Find(doc, callsToLearn, r.ask)
+	smallest, t.Parts, t.Complete = trigger.Find(doc, most, r.ask)
 	r.tryValues(t, doc)
 	return t, smallest
 }

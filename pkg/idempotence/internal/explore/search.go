@@ -5,9 +5,7 @@ package explore
 import (
 	"math/rand/v2"
 	"slices"
-	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
@@ -18,7 +16,8 @@ import (
 // A Searched describes a search for the trigger of a webhook.
 type Searched struct {
 	Objects    int      // number of objects that were tried
-	Keys       []string // keys of labels and annotations
+	Keys       []string // keys of labels and annotations that something names
+	Guesses    int      // number of further keys, which are only usual
 	Values     []string // values with which the keys were tried
 	Words      int      // number of other texts that were tried as names, images and variables
 	Namespaces []string
@@ -29,10 +28,17 @@ const (
 	// probes is the number of generated objects that are tried before the search for a trigger.
 	probes = 8
 	// callsToSearch and callsToSearchByURL are the maximum numbers of calls to search for the trigger of a webhook.
-	callsToSearch, callsToSearchByURL = 400, 200
+	callsToSearch, callsToSearchByURL = 400, 250
 	mostSingleKeys                    = 30 // keys that are tried one by one
 	mostValuesOfKey                   = 12 // keys that are tried with each value
 	keysAtOnce                        = 8
+	usualBases                        = 4  // objects with which less likely keys and values are tried
+	mostFieldWords                    = 30 // words that are tried as values of fields
+	mostFields                        = 40 // fields in which they are tried
+	// guessesAtOnce is the number of guessed keys in one object. The API server limits the size of all annotations.
+	guessesAtOnce = 250
+	// mostFollowed is the maximum number of denials and warnings in a row whose hints are tried.
+	mostFollowed = 3
 )
 
 // learnFromGenerated generates objects and finds the trigger of the first one that the webhook changes. If it changes
@@ -62,7 +68,7 @@ func (r *Run) learnFromGenerated() {
 	}
 	switch {
 	case acting != nil:
-		t, _ := r.triggerOf(acting)
+		t, _ := r.triggerOf(acting, callsToLearn)
 		if r.Triggers = append(r.Triggers, *t); 3*acted < 2*n {
 			r.inputs.found = t
 		}
@@ -74,71 +80,37 @@ func (r *Run) learnFromGenerated() {
 // A finder tries objects until the webhook changes one.
 type finder struct {
 	*Run
-	left  int
-	acts  any // the object that the webhook changed
-	tried *Searched
+	hints    *trigger.Hints
+	pairs    []trigger.Pair // of the hints, one for each key, without those that switch a webhook off
+	left     int
+	followed int // number of messages whose hints are being tried
+	acts     any // the object that the webhook changed
+	tried    *Searched
 }
 
-// search tries objects with labels, annotations and names that may switch the webhook on.
+// search tries objects with labels, annotations and names that may switch the webhook on. It tries many keys in one
+// object. If the webhook changes the object, triggerOf finds out which of the keys it needs.
 func (r *Run) search() {
 	h := r.hintsOf()
-	f := &finder{Run: r, left: callsToSearch, tried: &Searched{Keys: h.Keys, Values: valuesOf(h), Words: len(h.Words)}}
+	f := &finder{Run: r, hints: h, left: callsToSearch, tried: &Searched{Keys: h.Keys, Values: valuesOf(h), Words: len(h.Words)}}
 	for _, w := range r.Webhooks {
 		if !w.InProcess {
 			f.left = callsToSearchByURL
 		}
 	}
-	r.Searched = f.tried
-	for _, base := range f.bases() {
-		f.from(base, h)
-		if f.acts != nil {
-			t, _ := r.triggerOf(f.acts)
-			r.Triggers = append(r.Triggers, *t)
-			r.inputs.found = t
-			return
+	for _, p := range h.Pairs {
+		if !trigger.IsOff(p.Key) && p.Value != "" && !slices.ContainsFunc(f.pairs, func(q trigger.Pair) bool { return q.Key == p.Key }) {
+			f.pairs = append(f.pairs, p)
 		}
+	}
+	r.Searched = f.tried
+	if f.from(f.bases()); f.acts != nil {
+		t, _ := r.triggerOf(f.acts, callsToLearnMany)
+		r.Triggers = append(r.Triggers, *t)
+		r.inputs.found = t
+		return
 	}
 	f.tried.Spent = f.left <= 0
-}
-
-// bases returns the objects to which labels, annotations and names are added: the samples, or else a small object and a
-// large one.
-func (f *finder) bases() (list []any) {
-	n := len(f.inputs.samples)
-	random := rand.New(rand.NewPCG(uint64(f.Seed), 4))
-	for i := range max(min(n, 2), 1) {
-		list = append(list, f.selected(f.inputs.object(random, i)))
-	}
-	if n == 0 {
-		list = append(list, f.selected(f.inputs.object(random, 1)))
-	}
-	return list
-}
-
-// selected returns the document with the labels that the objectSelectors require, and without those that they exclude.
-func (f *finder) selected(doc any) any {
-	for _, w := range f.Webhooks {
-		if w.ObjectSelector == nil {
-			continue
-		}
-		for key, value := range w.ObjectSelector.MatchLabels {
-			doc = put(doc, edits.Metadata.Member("labels").Member(key), value)
-		}
-		for _, e := range w.ObjectSelector.MatchExpressions {
-			at := edits.Metadata.Member("labels").Member(e.Key)
-			switch {
-			case e.Operator == metav1.LabelSelectorOpIn && len(e.Values) > 0:
-				doc = put(doc, at, e.Values[0])
-			case e.Operator == metav1.LabelSelectorOpExists:
-				doc = put(doc, at, "true")
-			case e.Operator == metav1.LabelSelectorOpDoesNotExist:
-				if next, ok := tree.Remove(doc, at); ok {
-					doc = next
-				}
-			}
-		}
-	}
-	return doc
 }
 
 func put(doc any, p tree.Path, value any) any {
@@ -154,6 +126,8 @@ func (f *finder) try(doc any) (done bool) {
 	if f.left <= 0 || f.hung || f.Over() {
 		return true
 	}
+	said := &f.messages.hints
+	keys, values := len(said.Keys), len(said.Values)
 	switch f.ask(doc) {
 	case trigger.Acts:
 		f.acts = doc
@@ -162,60 +136,189 @@ func (f *finder) try(doc any) (done bool) {
 	}
 	f.left--
 	f.tried.Objects++
-	return f.acts != nil
+	return f.acts != nil || f.follow(doc, said.Keys[keys:], said.Values[values:])
 }
 
-// from tries variants of a document, the likeliest first, until the webhook changes one.
-func (f *finder) from(base any, h *trigger.Hints) {
-	if f.try(base) || f.pairs(base, h) || f.keys(base, h) || f.namespaces(base, h) || f.names(base, h) {
-		return
+// follow tries the keys and values that the answer to a document has named for the first time, in addition to what the
+// document has.
+func (f *finder) follow(doc any, keys, values []string) (done bool) {
+	if f.followed >= mostFollowed || len(keys)+len(values) == 0 {
+		return false
 	}
-	for _, key := range few(h.Keys, mostValuesOfKey) {
-		for _, value := range f.tried.Values {
-			if f.try(annotated(base, []string{key}, value)) {
-				return
-			}
+	f.followed++
+	defer func() { f.followed-- }()
+	for _, key := range keys {
+		f.tried.Keys = append(f.tried.Keys, key)
+	}
+	for _, p := range f.messages.hints.Pairs {
+		if slices.Contains(keys, p.Key) && f.try(annotated(doc, []string{p.Key}, p.Value)) {
+			return true
 		}
 	}
-}
-
-// pairs tries the pairs of the hints: first all at once, then each one alone.
-func (f *finder) pairs(base any, h *trigger.Hints) (done bool) {
-	all := base
-	for _, p := range slices.Backward(h.Pairs) { // of several values of a key, the first one remains
-		if !trigger.IsOff(p.Key) && p.Value != "" {
-			all = annotated(all, []string{p.Key}, p.Value)
-		}
+	if len(keys) == 0 {
+		keys = notesOf(doc)
 	}
-	if len(h.Pairs) > 0 && f.try(all) {
-		return true
-	}
-	for _, p := range few(h.Pairs, mostSingleKeys) {
-		if f.try(annotated(base, []string{p.Key}, p.Value)) {
+	for _, value := range append(slices.Clone(values), f.tried.Values[:2]...) {
+		if f.try(annotated(doc, keys, value)) {
 			return true
 		}
 	}
 	return false
 }
 
-// keys tries all keys at once with each value, then groups of keys, and then single keys.
-func (f *finder) keys(base any, h *trigger.Hints) (done bool) {
-	on := slices.DeleteFunc(slices.Clone(h.Keys), trigger.IsOff)
-	for _, value := range f.tried.Values {
-		if f.try(annotated(base, on, value)) {
+// notesOf returns the keys of the labels and annotations of a document.
+func notesOf(doc any) (keys []string) {
+	for _, name := range []string{"annotations", "labels"} {
+		value, _ := tree.Get(doc, edits.Metadata.Member(name))
+		notes, _ := value.(map[string]any)
+		for key := range notes {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// from tries variants of documents, the likeliest first, until the webhook changes one.
+func (f *finder) from(bases []any) {
+	_ = len(bases) == 0 || f.tryEach(bases) || f.tryPairs(bases) || f.tryKeys(bases) || f.tryFields(few(bases, 2)) || f.tryGuesses(bases) ||
+		f.tryGroups(few(bases, usualBases)) || f.tryNamespaces(bases[0]) || f.tryNames(bases[0]) || f.trySingleKeys(few(bases, usualBases))
+}
+
+func (f *finder) tryEach(docs []any) (done bool) { return slices.ContainsFunc(docs, f.try) }
+
+// with returns the document with all pairs of the hints.
+func (f *finder) with(doc any) any {
+	for _, p := range f.pairs {
+		doc = annotated(doc, []string{p.Key}, p.Value)
+	}
+	return doc
+}
+
+// tryPairs tries the pairs of the hints: first all at once, then all but one, and then each one alone.
+func (f *finder) tryPairs(bases []any) (done bool) {
+	if len(f.pairs) == 0 {
+		return false
+	}
+	for _, base := range bases {
+		if f.try(f.with(base)) {
 			return true
 		}
 	}
-	for keys := range slices.Chunk(on, keysAtOnce) {
+	all := f.pairs
+	defer func() { f.pairs = all }()
+	for _, base := range few(bases, 2) {
+		for i := range few(all, mostValuesOfKey) {
+			f.pairs = slices.Delete(slices.Clone(all), i, i+1)
+			if len(all) > 1 && f.try(f.with(base)) {
+				return true
+			}
+		}
+	}
+	for _, p := range few(f.hints.Pairs, mostSingleKeys) {
+		if f.try(annotated(bases[0], []string{p.Key}, p.Value)) {
+			return true
+		}
+	}
+	return false
+}
+
+// tryKeys tries all keys and words at once with each value, together with the pairs of the hints.
+func (f *finder) tryKeys(bases []any) (done bool) {
+	keys := slices.DeleteFunc(slices.Concat(f.hints.Keys, f.hints.Words), func(key string) bool { return trigger.IsOff(key) || !trigger.IsKey(key) })
+	if len(keys) == 0 {
+		return false
+	}
+	for i, value := range f.tried.Values {
+		on := bases
+		if i > 1 {
+			on = few(bases, usualBases)
+		}
+		for _, base := range on {
+			if f.try(f.with(annotated(base, absent(base, keys), value))) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// tryFields tries the words of the hints as values of the fields of documents, such as the type of a Service. Each object
+// has one word in all fields that permit it, and all keys of the hints.
+func (f *finder) tryFields(bases []any) (done bool) {
+	for _, base := range bases {
+		x, ok := f.Valid(base) // with the fields that have defaults
+		if !ok {
+			continue
+		}
+		on := f.with(annotated(x.Doc, absent(x.Doc, f.hints.Keys), "true"))
+		var fields []tree.Path
+		tree.Leaves(x.Doc, func(p tree.Path, leaf any) {
+			if _, isText := leaf.(string); isText && len(p) > 1 && p[0].Name != "metadata" {
+				fields = append(fields, slices.Clone(p))
+			}
+		})
+		for _, word := range few(f.hints.Words, mostFieldWords) {
+			doc, fits := on, false
+			for _, p := range few(fields, mostFields) {
+				if next, ok := tree.Put(doc, p, word); ok && f.inputs.valid(next) {
+					doc, fits = next, true
+				}
+			}
+			if fits && f.try(doc) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// tryGuesses tries usual keys, many at once.
+func (f *finder) tryGuesses(bases []any) (done bool) {
+	guesses := f.hints.Guesses()
+	f.tried.Guesses = len(guesses)
+	values := slices.Concat(trigger.GuessedValues, f.hints.NameWords())
+	for i, value := range values {
+		on := few(bases, []int{mostBases, usualBases, 2}[min(i, 2)])
+		for keys := range slices.Chunk(guesses, guessesAtOnce) {
+			for _, base := range on {
+				if f.try(f.with(annotated(base, absent(base, keys), value))) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// tryGroups tries the keys of the hints in groups, because one key may switch the webhook off.
+func (f *finder) tryGroups(bases []any) (done bool) {
+	for keys := range slices.Chunk(f.hints.Keys, keysAtOnce) {
 		for _, value := range f.tried.Values[:2] {
-			if f.try(annotated(base, keys, value)) {
-				return true
+			for _, base := range bases {
+				if f.try(annotated(base, keys, value)) {
+					return true
+				}
 			}
 		}
 	}
-	for _, key := range few(h.Keys, mostSingleKeys) {
+	return false
+}
+
+// trySingleKeys tries each key alone.
+func (f *finder) trySingleKeys(bases []any) (done bool) {
+	for _, key := range few(f.hints.Keys, mostSingleKeys) {
 		for _, value := range []string{"true", "enabled", "false"} {
-			if f.try(annotated(base, []string{key}, value)) {
+			for _, base := range bases {
+				if f.try(annotated(base, []string{key}, value)) {
+					return true
+				}
+			}
+		}
+	}
+	for _, key := range few(f.hints.Keys, mostValuesOfKey) {
+		for _, value := range f.tried.Values {
+			if f.try(annotated(bases[0], []string{key}, value)) {
 				return true
 			}
 		}
@@ -223,49 +326,24 @@ func (f *finder) keys(base any, h *trigger.Hints) (done bool) {
 	return false
 }
 
-// namespaces tries the namespaces in Options.Namespaces.
-func (f *finder) namespaces(base any, h *trigger.Hints) (done bool) {
+// tryNamespaces tries the namespaces in Options.Namespaces.
+func (f *finder) tryNamespaces(base any) (done bool) {
 	if !f.Kind.Namespaced {
 		return false
 	}
 	for _, name := range few(f.Namespaces.Names(), mostValuesOfKey) {
 		f.tried.Namespaces = append(f.tried.Namespaces, name)
 		there := put(base, edits.Metadata.Member("namespace"), name)
-		if f.try(there) || f.try(annotated(there, h.Keys, "true")) {
+		if f.try(there) || f.try(annotated(there, f.hints.Keys, "true")) {
 			return true
 		}
 	}
 	return false
 }
 
-// names tries the words of the hints as variables, registries and names of a container, and as names of the object.
-func (f *finder) names(base any, h *trigger.Hints) (done bool) {
-	var variables []any
-	for _, word := range h.Words {
-		if isVariable(word) {
-			variables = append(variables, map[string]any{"name": word, "value": "true"})
-		}
-	}
-	for _, containers := range edits.ContainerLists(base) {
-		value, _ := tree.Get(base, containers)
-		list, _ := value.([]any)
-		if len(list) == 0 {
-			continue
-		}
-		first := containers.Element(tree.Identity(containers, list[0]), 0)
-		if len(variables) > 0 && f.try(put(base, first.Member("env"), variables)) {
-			return true
-		}
-		for _, word := range few(h.Words, mostSingleKeys) {
-			if strings.ContainsAny(word, "/:") && f.try(put(base, first.Member("image"), strings.TrimSuffix(word, "/")+"/app:1")) {
-				return true
-			}
-			if len(validation.IsDNS1123Label(word)) == 0 && f.try(put(base, first.Member("name"), word)) {
-				return true
-			}
-		}
-	}
-	for _, word := range few(h.Words, mostValuesOfKey) {
+// tryNames tries the words of the hints as names of the object.
+func (f *finder) tryNames(base any) (done bool) {
+	for _, word := range few(f.hints.Words, mostValuesOfKey) {
 		if len(validation.IsDNS1123Subdomain(word)) == 0 && f.try(put(base, edits.Metadata.Member("name"), word)) {
 			return true
 		}
@@ -273,39 +351,13 @@ func (f *finder) names(base any, h *trigger.Hints) (done bool) {
 	return false
 }
 
-func isVariable(word string) bool {
-	return len(word) > 2 && word == strings.ToUpper(word) && strings.ContainsFunc(word, func(c rune) bool { return c >= 'A' && c <= 'Z' }) &&
-		len(validation.IsEnvVarName(word)) == 0
-}
-
 // valuesOf returns the values with which keys are tried: usual ones, and those of the hints.
 func valuesOf(h *trigger.Hints) []string {
 	values := []string{"true", "enabled"}
-	for _, v := range slices.Concat(h.Values, []string{"yes", "on", "1", "inject", "auto", "8080", "{}", "[]"}) {
+	for _, v := range slices.Concat(h.Values, trigger.GuessedValues, []string{"8080", "1h", "256Mi", "{}", "[]"}) {
 		if !slices.Contains(values, v) && v != "false" {
 			values = append(values, v)
 		}
 	}
 	return values
-}
-
-// annotated returns the document with an annotation and, if the value permits it, a label for each key. A Pod template
-// in the document gets them, too.
-func annotated(doc any, keys []string, value string) any {
-	places := []tree.Path{edits.Metadata}
-	for _, containers := range edits.ContainerLists(doc) {
-		if len(containers) > 2 && containers[len(containers)-2].Name == "spec" { // not a Pod's own spec
-			places = append(places, containers[:len(containers)-2].Member("metadata"))
-		}
-	}
-	isLabel := len(validation.IsValidLabelValue(value)) == 0
-	for _, at := range places {
-		for _, key := range keys {
-			doc = put(doc, at.Member("annotations").Member(key), value)
-			if isLabel {
-				doc = put(doc, at.Member("labels").Member(key), value)
-			}
-		}
-	}
-	return doc
 }

@@ -7,7 +7,6 @@ package source
 import (
 	"go/ast"
 	"go/build"
-	"go/token"
 	"net/http"
 	"reflect"
 	"runtime"
@@ -18,11 +17,9 @@ import (
 // Texts are the string constants in a webhook's code. Those of the handler's own functions come first.
 type Texts struct {
 	Pairs []Pair   // constants in comparisons such as annotations["key"] == "value"
+	Keys  []string // constant keys of labels and annotations
 	All   []string // all texts
 }
-
-// A Pair is a key of a map, and a value with which the code compares the entry.
-type Pair struct{ Key, Value string }
 
 // Limits, so that reading the source of a large module takes little time.
 const (
@@ -46,7 +43,7 @@ func Of(newHandler func() http.Handler) (texts Texts) {
 	if newHandler == nil {
 		return texts
 	}
-	c := &collector{loader: newLoader(), seen: map[ast.Node]bool{}, known: map[string]bool{}}
+	c := &collector{loader: newLoader(), seen: map[ast.Node]bool{}, known: map[string]bool{}, variables: map[ast.Node]map[string]ast.Expr{}}
 	for _, at := range positionsOf(newHandler) {
 		c.begin(at)
 		c.walkAll()
@@ -142,6 +139,8 @@ type collector struct {
 	around []reached       // functions around those at the positions; walkAll reads them last
 	known  map[string]bool // texts in texts.All
 	texts  Texts
+	// variables caches the results of assigned, by function.
+	variables map[ast.Node]map[string]ast.Expr
 }
 
 // A reached is a syntax node that the collector must read, with its package and file.
@@ -198,22 +197,17 @@ func (c *collector) walkAll() {
 
 func (c *collector) read(r reached) {
 	ast.Inspect(r.node, func(n ast.Node) bool {
+		c.compare(r, n)
 		switch n := n.(type) {
 		case *ast.ImportSpec:
 			return false
 		case *ast.Field:
 			n.Tag = nil
 		case *ast.BinaryExpr:
-			if n.Op == token.EQL || n.Op == token.NEQ {
-				c.compare(r, n.X, n.Y)
-				c.compare(r, n.Y, n.X)
-			}
 			if text, ok := c.text(r, n); ok {
 				c.keep(text)
 				return false
 			}
-		case *ast.SwitchStmt:
-			c.cases(r, n)
 		case *ast.BasicLit:
 			if text, ok := c.text(r, n); ok {
 				c.keep(text)
@@ -244,31 +238,5 @@ func (c *collector) keep(text string) {
 	if text != "" && len(text) <= 253 && !c.known[text] {
 		c.known[text] = true
 		c.texts.All = append(c.texts.All, text)
-	}
-}
-
-// cases records a pair for each case of a switch statement such as switch annotations["key"].
-func (c *collector) cases(r reached, n *ast.SwitchStmt) {
-	if n.Tag == nil {
-		return
-	}
-	for _, s := range n.Body.List {
-		if clause, ok := s.(*ast.CaseClause); ok {
-			for _, value := range clause.List {
-				c.compare(r, n.Tag, value)
-			}
-		}
-	}
-}
-
-// compare records a pair if entry is the entry of a map with a constant key, and value is a constant text.
-func (c *collector) compare(r reached, entry, value ast.Expr) {
-	index, ok := entry.(*ast.IndexExpr)
-	if !ok {
-		return
-	}
-	key, isText := c.text(r, index.Index)
-	if text, ok := c.text(r, value); ok && isText && text != "" {
-		c.texts.Pairs = append(c.texts.Pairs, Pair{key, text})
 	}
 }

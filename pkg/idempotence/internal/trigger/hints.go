@@ -17,6 +17,8 @@ type Hints struct {
 	Keys   []string // of labels or annotations, also those in Pairs
 	Values []string // of any of the keys
 	Words  []string // possible names of objects, containers, registries and variables
+
+	domains, nameWords []string // see Guesses
 }
 
 // A Pair is the key and the value of a label or annotation.
@@ -46,50 +48,33 @@ func (h *Hints) AddPair(key, value string) {
 }
 
 // AddText adds a text. A text with the form of a qualified key becomes a key and a word. A domain with a slash, such as
-// "example.com/", becomes usual keys of that domain. Any other text without blanks becomes a value and a word.
+// "example.com/", becomes a domain. Any other text without blanks becomes a value and a word.
 func (h *Hints) AddText(text string) {
 	switch {
-	case text == "" || len(text) > 253 || strings.ContainsAny(text, "\n%"):
+	case text == "" || len(text) > 253 || strings.ContainsAny(text, "\n%") || notKey().MatchString(text):
 	case IsKey(text) && (strings.Contains(text, "/") || strings.Count(text, ".") > 1):
 		h.Keys = appendNew(h.Keys, mostKeys, text)
 		h.Words = appendNew(h.Words, mostWords, text)
 	case strings.HasSuffix(text, "/") && IsKey(text+"inject"):
-		for _, word := range words {
-			h.Keys = appendNew(h.Keys, mostKeys, text+word)
-		}
+		h.AddDomain(strings.TrimSuffix(text, "/"))
 	case !strings.Contains(text, " "):
 		h.Values = appendNew(h.Values, mostValues, text)
 		h.Words = appendNew(h.Words, mostWords, text)
 	}
 }
 
-// IsKey reports whether a text can be the key of a label or annotation.
-func IsKey(text string) bool { return len(validation.IsQualifiedName(text)) == 0 }
+// notKey matches media types, and API versions such as apps/v1, which have the form of a key.
+var notKey = lazy(`^(application|text)/|/v[0-9]+((alpha|beta)[0-9]+)?$`)
 
-// words are usual names of labels and annotations that switch a webhook on.
-var words = []string{"inject", "enabled", "enable", "injection", "sidecar", "mode", "profile", "mutate", "managed", "policy"}
-
-// AddName adds keys that are usual for a webhook with this name, such as agent.example.com/inject.
-func (h *Hints) AddName(webhook string) {
-	labels := strings.Split(webhook, ".")
-	for i := range max(len(labels)-1, 0) {
-		domain := strings.Join(labels[i:], ".")
-		if !IsKey(domain + "/x") { // a webhook without a configuration has its URL as its name
-			continue
-		}
-		for _, word := range words {
-			h.Keys = appendNew(h.Keys, mostKeys, domain+"/"+word)
-		}
-		if i > 0 {
-			own := labels[0]
-			for _, name := range []string{own, own + "-inject", "inject-" + own, own + "-enabled", own + ".inject"} {
-				if IsKey(domain + "/" + name) {
-					h.Keys = appendNew(h.Keys, mostKeys, domain+"/"+name)
-				}
-			}
-		}
+// AddKey adds the key of a label or annotation.
+func (h *Hints) AddKey(key string) {
+	if IsKey(key) {
+		h.Keys = appendNew(h.Keys, mostKeys, key)
 	}
 }
+
+// IsKey reports whether a text can be the key of a label or annotation.
+func IsKey(text string) bool { return len(validation.IsQualifiedName(text)) == 0 }
 
 var (
 	quoted = lazy(`'([^'\n]{1,253})'|"([^"\n]{1,253})"`)
@@ -117,8 +102,36 @@ func (h *Hints) AddExpression(expression string) {
 // bare matches keys without a domain in an expression, such as object.metadata.labels.team or "team" in labels.
 var bare = lazy(`(?:labels|annotations)(?:\.\??|\[\??['"])([A-Za-z0-9][A-Za-z0-9_./-]*)|['"]([A-Za-z0-9_./-]+)['"]\s+in\s`)
 
-// AddMessage adds the keys and quoted texts in a denial or warning of the webhook.
+var (
+	// labelled and label match a key without a domain in a sentence, such as label "team" or the team label.
+	labelled = lazy(`(?:labels?|annotations?) ["'` + "`" + `]?([A-Za-z0-9][A-Za-z0-9._-]*)`)
+	label    = lazy(`([A-Za-z0-9][A-Za-z0-9._-]*)["'` + "`" + `]? (?:label|annotation)`)
+	// listed matches the values in a sentence such as must be one of gold, silver or bronze.
+	listed = lazy(`(?:one of|either|supported|allowed|valid|expected|want|must be|should be)(?: values| are| is)*:? *\[?([A-Za-z0-9._-]+(?:(?: or | and | ?[,|/] ?(?:or )?| )[A-Za-z0-9._-]+)*)`)
+	// between separates the values of listed.
+	between = lazy(` or | and |[ ,|/]+`)
+)
+
+// unlikely are words of a sentence that are neither keys nor values, although they stand where these do.
+var unlikely = []string{
+	"a", "an", "the", "one", "is", "are", "be", "of", "on", "in", "with", "without", "for", "and", "or", "no", "not", "must", "should", "missing", "required",
+	"needs", "has", "have", "to", "this", "that", "its", "set", "invalid", "unknown", "value", "key",
+}
+
+// AddMessage adds the keys and values in a denial or warning of the webhook.
 func (h *Hints) AddMessage(text string) {
+	for _, m := range append(labelled().FindAllStringSubmatch(text, -1), label().FindAllStringSubmatch(text, -1)...) {
+		if key := m[1]; !slices.Contains(unlikely, strings.ToLower(key)) {
+			h.AddKey(key)
+		}
+	}
+	for _, m := range listed().FindAllStringSubmatch(text, -1) {
+		for _, value := range between().Split(m[1], -1) {
+			if value != "" && !slices.Contains(unlikely, value) {
+				h.Values = appendNew(h.Values, mostValues, value)
+			}
+		}
+	}
 	for _, m := range assigned().FindAllStringSubmatch(text, -1) {
 		h.AddPair(m[1], m[2])
 	}
@@ -127,17 +140,6 @@ func (h *Hints) AddMessage(text string) {
 	}
 	for _, m := range quoted().FindAllStringSubmatch(text, -1) {
 		h.AddText(m[1] + m[2])
-	}
-}
-
-// AddWritten adds usual keys in the domain of a key that the webhook writes.
-func (h *Hints) AddWritten(key string) {
-	domain, _, ok := strings.Cut(key, "/")
-	if !ok {
-		return
-	}
-	for _, word := range words[:4] {
-		h.Keys = appendNew(h.Keys, mostKeys, domain+"/"+word)
 	}
 }
 
