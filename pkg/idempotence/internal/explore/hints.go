@@ -3,11 +3,13 @@
 package explore
 
 import (
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
@@ -42,6 +44,13 @@ func (r *Run) hintsOf() *trigger.Hints {
 		}
 	}
 	h.Merge(&r.messages.hints)
+	for _, sample := range r.inputs.samples {
+		addNotes(h, sample)
+	}
+	for _, w := range r.Webhooks {
+		addSelector(h, w.ObjectSelector)
+		addSelector(h, w.NamespaceSelector)
+	}
 	for _, w := range r.Webhooks {
 		if w.InProcess {
 			r.addSource(h, source.Of(w.NewHandler))
@@ -67,6 +76,44 @@ func (r *Run) hintsOf() *trigger.Hints {
 	h.AddWords(group)
 	h.AddWords(r.Kind.Kind)
 	return h
+}
+
+// addNotes adds the keys of the labels and annotations of a sample, and their domains.
+func addNotes(h *trigger.Hints, sample any) {
+	for _, key := range notesOf(sample) {
+		if domain, _, ok := strings.Cut(key, "/"); ok {
+			h.AddKey(key)
+			h.AddDomain(domain)
+		}
+	}
+}
+
+// addSelector adds the keys of a selector, and their domains. Webhooks often read the same key, or one with the same
+// domain, from Namespaces and from objects.
+func addSelector(h *trigger.Hints, s *metav1.LabelSelector) {
+	if s == nil {
+		return
+	}
+	add := func(key string, values ...string) {
+		for _, value := range values {
+			h.AddPair(key, value)
+		}
+		h.AddKey(key)
+		if domain, _, ok := strings.Cut(key, "/"); ok {
+			h.AddDomain(domain)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) {
+		add(key, s.MatchLabels[key])
+	}
+	for _, e := range s.MatchExpressions {
+		switch e.Operator {
+		case metav1.LabelSelectorOpIn:
+			add(e.Key, e.Values...)
+		case metav1.LabelSelectorOpExists, metav1.LabelSelectorOpNotIn:
+			add(e.Key)
+		}
+	}
 }
 
 func (r *Run) addSource(h *trigger.Hints, texts source.Texts) {
