@@ -44,11 +44,12 @@ type Report struct {
 	Changed    int `json:"changed"`
 	Checks     int `json:"checks"`
 	Calls      int `json:"calls"`
-	// Patches is the number of patches that differ in their operations or fields, and Denials the number of denials
-	// that differ in their messages. Names and numbers do not count as differences. Both show how much of the webhook's
-	// behaviour the run has seen.
-	Patches int `json:"patches"`
-	Denials int `json:"denials"`
+	// Patches is the number of patches that differ in their operations or fields. Denials and Warnings are the numbers
+	// of denials and warnings that differ in their messages. Names and numbers do not count as differences. All three
+	// show how much of the webhook's behaviour the run has seen.
+	Patches  int `json:"patches"`
+	Denials  int `json:"denials"`
+	Warnings int `json:"warnings"`
 	// Triggers say which objects the webhook changes.
 	Triggers []Trigger `json:"triggers,omitempty"`
 	// Laws are the verdicts, by kind of object and law.

@@ -136,7 +136,8 @@ func (r *Report) linesOf(kind string, verdict Verdict) (lines []string) {
 	return lines
 }
 
-// count writes the number of objects, checks and calls, and the numbers of kinds of patches and denials.
+// count writes the number of objects, checks and calls, and the numbers of kinds of patches, denials and
+// warnings.
 func (p *printer) count(r *Report) {
 	seen := ""
 	if r.Patches > 0 {
@@ -144,6 +145,9 @@ func (p *printer) count(r *Report) {
 	}
 	if r.Denials > 0 {
 		seen += "; " + kindsOfAnswers(r.Denials, "denial")
+	}
+	if r.Warnings > 0 {
+		seen += "; " + kindsOfAnswers(r.Warnings, "warning")
 	}
 	p.printf("%s: %s, %d allowed, %d changed%s; %s, %s; seed %d\n", textutil.Visible(strings.Join(r.Webhooks, ", ")),
 		textutil.Count(r.Objects, "object"), r.Allowed, r.Changed, seen, textutil.Count(r.Checks, "check"), textutil.Count(r.Calls, "call"), r.Seed)

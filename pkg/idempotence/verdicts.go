@@ -26,6 +26,7 @@ func (r *Report) add(of *run) {
 	r.Checks, r.Calls = r.Checks+of.Checks, r.Calls+of.Calls()
 	r.Triggers = append(r.Triggers, triggersOf(name, of.Triggers)...)
 	r.Patches, r.Denials = r.Patches+of.Behaviour.Patches(), r.Denials+of.Behaviour.Denials()
+	r.Warnings += of.Behaviour.Warnings()
 	for _, number := range slices.Sorted(maps.Keys(of.Refused)) {
 		r.Notes = append(r.Notes, Reason{Code: ReasonSampleRefused, Kind: name, Count: number, Detail: of.Refused[number]})
 	}

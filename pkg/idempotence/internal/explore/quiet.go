@@ -7,8 +7,8 @@ import "math"
 // leastTried is the minimum number of objects of a kind that are tried before a run can end early.
 const leastTried = 24
 
-// quiet decides when a run ends because the last objects showed nothing new: no kind of patch or denial, and no
-// violation.
+// quiet decides when a run ends because the last objects showed nothing new: no kind of patch, denial or warning,
+// and no violation.
 type quiet struct {
 	run       *Run
 	seen      int // number of kinds of answers and violations so far

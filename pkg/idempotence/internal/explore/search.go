@@ -251,7 +251,6 @@ func (f *finder) tryFields(bases []any) (done bool) {
 		if !ok {
 			continue
 		}
-		on := f.with(annotated(x.Doc, absent(x.Doc, f.hints.Keys), "true"))
 		var fields []tree.Path
 		tree.Leaves(x.Doc, func(p tree.Path, leaf any) {
 			if _, isText := leaf.(string); isText && len(p) > 1 && p[0].Name != "metadata" {
@@ -259,13 +258,13 @@ func (f *finder) tryFields(bases []any) (done bool) {
 			}
 		})
 		for _, word := range few(f.hints.Words, mostFieldWords) {
-			doc, fits := on, false
+			doc, fits := x.Doc, false
 			for _, p := range few(fields, mostFields) {
 				if next, ok := tree.Put(doc, p, word); ok && f.inputs.valid(next) {
 					doc, fits = next, true
 				}
 			}
-			if fits && f.try(doc) {
+			if fits && f.try(f.with(annotated(doc, absent(doc, f.hints.Keys), "true"))) {
 				return true
 			}
 		}

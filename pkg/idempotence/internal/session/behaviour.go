@@ -15,11 +15,12 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// A Behaviour counts how many kinds of patches and denials the webhooks of a run have sent.
+// A Behaviour counts how many kinds of patches, denials and warnings the webhooks of a run have sent.
 type Behaviour struct {
-	kinds   map[string]bool // operations and paths of patches, without keys and indexes
-	denials map[string]bool // messages, without names and numbers
-	known   map[string]bool // texts of recorded patches
+	kinds    map[string]bool // operations and paths of patches, without keys and indexes
+	denials  map[string]bool // messages, without names and numbers
+	warnings map[string]bool // texts, without names and numbers
+	known    map[string]bool // texts of recorded patches and warnings
 	// Updates is set once the webhooks have changed an object in an UPDATE.
 	Updates bool
 	// Inside has the lists of containers in which the webhooks have changed an element that was there, such as
@@ -29,11 +30,11 @@ type Behaviour struct {
 	Zeros map[string]bool
 }
 
-// mostKnownPatches is the maximum number of patches in known. A patch in known need not be decoded again.
-const mostKnownPatches = 1024
+// mostKnown is the maximum number of texts in known. A text in known need not be read again.
+const mostKnown = 1024
 
 func newBehaviour() *Behaviour {
-	return &Behaviour{kinds: map[string]bool{}, denials: map[string]bool{}, known: map[string]bool{}, Inside: map[string]bool{}, Zeros: map[string]bool{}}
+	return &Behaviour{kinds: map[string]bool{}, denials: map[string]bool{}, warnings: map[string]bool{}, known: map[string]bool{}, Inside: map[string]bool{}, Zeros: map[string]bool{}}
 }
 
 // WritesZeros reports whether the webhooks have added zero values to several fields, like a program that decodes an
@@ -46,13 +47,24 @@ func (b *Behaviour) Patches() int { return len(b.kinds) }
 // Denials returns the number of kinds of denials.
 func (b *Behaviour) Denials() int { return len(b.denials) }
 
-// Seen returns the number of kinds of patches and denials.
-func (b *Behaviour) Seen() int { return len(b.kinds) + len(b.denials) }
+// Warnings returns the number of kinds of warnings.
+func (b *Behaviour) Warnings() int { return len(b.warnings) }
+
+// Seen returns the number of kinds of patches, denials and warnings.
+func (b *Behaviour) Seen() int { return len(b.kinds) + len(b.denials) + len(b.warnings) }
 
 // note records an answer to a request.
 func (b *Behaviour) note(q *Query, a *Answer) {
+	if b == nil || a.Fault != "" {
+		return
+	}
+	for _, text := range a.Warnings {
+		if !b.known[text] {
+			b.keep(text)
+			b.warnings[kindOfMessage(text, objects.NameOf(q.Object, q.Old))] = true
+		}
+	}
 	switch {
-	case b == nil || a.Fault != "":
 	case !a.Allowed:
 		b.denials[kindOfMessage(a.Message, objects.NameOf(q.Object, q.Old))] = true
 	case len(a.Patch) == 0:
@@ -64,11 +76,16 @@ func (b *Behaviour) note(q *Query, a *Answer) {
 	}
 }
 
+// keep records that a text is known.
+func (b *Behaviour) keep(text string) {
+	if len(b.known) < mostKnown {
+		b.known[text] = true
+	}
+}
+
 // notePatch records a patch.
 func (b *Behaviour) notePatch(q *Query, a *Answer) {
-	if len(b.known) < mostKnownPatches {
-		b.known[string(a.Patch)] = true
-	}
+	b.keep(string(a.Patch))
 	b.kinds[kindOfPatch(a.Patch)] = true
 	if q.Object == nil || a.After == nil {
 		return

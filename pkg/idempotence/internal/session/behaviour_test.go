@@ -23,9 +23,12 @@ func TestBehaviourCountsKinds(t *testing.T) {
 	for _, message := range []string{`port 80 of "a" is taken`, `port 8080 of "b" is taken`, "no owner"} {
 		b.note(&Query{}, &Answer{Message: message})
 	}
-	b.note(&Query{}, &Answer{Fault: "HTTP 500"})
-	if b.Patches() != 2 || b.Denials() != 2 || b.Seen() != 4 {
-		t.Errorf("%d kinds of patches, %d kinds of denials", b.Patches(), b.Denials())
+	for _, warning := range []string{"image:1 is old", "image:2 is old", "no limits"} {
+		b.note(&Query{}, &Answer{Allowed: true, Warnings: []string{warning, warning}})
+	}
+	b.note(&Query{}, &Answer{Fault: "HTTP 500", Warnings: []string{"unknown"}})
+	if b.Patches() != 2 || b.Denials() != 2 || b.Warnings() != 2 || b.Seen() != 6 {
+		t.Errorf("%d kinds of patches, %d of denials, %d of warnings", b.Patches(), b.Denials(), b.Warnings())
 	}
 }
 
