@@ -21,8 +21,8 @@ import (
 // the flag, Fuzz checks some objects in about a second. Fuzz shrinks and reports a violation as [Check] does. go test
 // stores the input and prints the line that runs it again.
 //
-// Fuzz fails if the webhook changes none of the objects: then set Options.Samples. Options.Budget limits each input.
-// Fuzz ignores Objects and Store, and rejects Replay, APIServer and TimeGaps.
+// If the webhook changes none of the objects, Fuzz searches for its trigger as [Run] does, and fails if it finds none:
+// then set Options.Samples. Options.Budget limits each input. Fuzz ignores Objects and Store, and rejects Replay, APIServer and TimeGaps.
 func Fuzz(f *testing.F, subject Subject, options Options) {
 	f.Helper()
 	z, err := newFuzzer(subject, options)
@@ -52,10 +52,11 @@ type fuzzer struct {
 	subject    Subject
 	kinds      []*objects.Kind
 	connection *session.Connection
+	triggers   map[*objects.Kind]*explore.Trigger // which most generated objects get
 }
 
 func newFuzzer(subject Subject, options Options) (*fuzzer, error) {
-	z := &fuzzer{opts: newOptions(options, internals{}), connection: &session.Connection{}}
+	z := &fuzzer{opts: newOptions(options, internals{}), connection: &session.Connection{}, triggers: map[*objects.Kind]*explore.Trigger{}}
 	z.opts.dir = ""
 	var notForFuzz []string
 	if options.APIServer != nil {
@@ -75,25 +76,51 @@ func newFuzzer(subject Subject, options Options) (*fuzzer, error) {
 	return z, err
 }
 
-// awake tries objects until the webhook changes one. It returns an error if the webhook changes none, unless
-// Options.AllowInconclusive covers all laws.
+// awake tries objects until the webhook changes one. If it changes none, awake searches for its trigger. It returns an
+// error if that fails, too, unless Options.AllowInconclusive covers all laws.
 func (z *fuzzer) awake(ctx context.Context) error {
-	tried := 0
-	for i := range DefaultObjects {
-		for n := range z.kinds {
-			report, err := z.try(ctx, []byte{changesOnly, byte(i % 3), byte(n), byte(i), byte(i * 7), byte(i * 31)})
-			if err != nil {
-				return err
-			}
-			if tried += report.Objects; report.Changed > 0 {
-				return nil
-			}
+	changes, tried, err := z.changesSome(ctx)
+	if changes || err != nil {
+		return err
+	}
+	if z.learn(ctx) {
+		if changes, _, err = z.changesSome(ctx); changes || err != nil {
+			return err
 		}
 	}
 	if _, allowed := z.opts.allows(""); allowed {
 		return nil
 	}
 	return &Error{Reason: Reason{Code: ReasonSamplesNeeded, Kind: z.kinds[0].Name(), Because: []Reason{{Code: ReasonChangedNone, Of: tried}}}}
+}
+
+// changesSome tries objects until the webhook changes one. It returns the number of objects if there is none.
+func (z *fuzzer) changesSome(ctx context.Context) (changes bool, tried int, err error) {
+	for i := range DefaultObjects {
+		for n := range z.kinds {
+			report, err := z.try(ctx, []byte{changesOnly, byte(i % 3), byte(n), byte(i), byte(i * 7), byte(i * 31)})
+			if err != nil {
+				return false, 0, err
+			}
+			if tried += report.Objects; report.Changed > 0 {
+				return true, 0, nil
+			}
+		}
+	}
+	return false, tried, nil
+}
+
+// learn searches for a trigger for each kind. It reports whether it found any. A run of the fuzzer makes the same search
+// in each of its processes, with the same result, so an input has the same object in all of them.
+func (z *fuzzer) learn(ctx context.Context) (found bool) {
+	ctx, cancel := context.WithTimeout(ctx, z.opts.budget)
+	defer cancel()
+	for _, k := range z.kinds {
+		r := newRun(ctx, z.opts, z.subject, k, newReport(z.subject, z.opts), z.connection)
+		z.triggers[k] = r.Learn()
+		found = found || z.triggers[k] != nil
+	}
+	return found
 }
 
 // changesOnly, as the first byte of an input, selects no law: the input shows only whether the webhook changes the
@@ -128,6 +155,7 @@ func (z *fuzzer) try(ctx context.Context, input []byte) (*Report, error) {
 	}
 	report := newReport(z.subject, o)
 	r := newRun(ctx, o, z.subject, k, report, z.connection)
+	r.SwitchOn(z.triggers[k])
 	r.One(s, int(shape))
 	report.Objects, report.Changed = r.Tally.Objects, r.Tally.Changed
 	report.finish(ctx, ctx, o, &session.Connection{})

@@ -101,6 +101,23 @@ func TestFuzzFindsPatternsAndFlagsNoLookalike(t *testing.T) {
 	}
 }
 
+// TestFuzzSearchesForATrigger requires that the seeds reveal a broken webhook that acts on annotated Pods only, without a
+// sample.
+func TestFuzzSearchesForATrigger(t *testing.T) {
+	c := pattern(t, "T21 appends a container to annotated Pods")
+	z := fuzzerOf(t, c)
+	finding := func(seed []byte) bool { return finds(z.report(t, seed), c) }
+	if slices.ContainsFunc(z.seeds(), finding) {
+		t.Error("the bug is found without the trigger, so this test shows nothing")
+	}
+	if err := z.awake(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(z.seeds(), finding) {
+		t.Error("no seed finds the bug")
+	}
+}
+
 // TestFuzzDependsOnItsInputOnly tries each input a second time, with a new fuzzer. The findings must be the same,
 // because Go repeats and minimizes inputs.
 func TestFuzzDependsOnItsInputOnly(t *testing.T) {

@@ -146,4 +146,7 @@ var usualKinds = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "ServiceAccount"},
 	{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"},
 	{Version: "v1", Kind: "PersistentVolumeClaim"},
+	{Version: "v1", Kind: "Namespace"},
+	{Version: "v1", Kind: "ReplicationController"},
+	{Version: "v1", Kind: "PodTemplate"},
 }

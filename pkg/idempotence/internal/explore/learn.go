@@ -70,6 +70,15 @@ func (r *Run) learn() {
 	}
 }
 
+// Learn finds the triggers as All does. It returns the trigger that was found without samples, or nil.
+func (r *Run) Learn() *Trigger {
+	r.learn()
+	return r.inputs.found
+}
+
+// SwitchOn gives most generated objects the parts of a trigger. A nil trigger has no effect.
+func (r *Run) SwitchOn(t *Trigger) { r.inputs.found = t }
+
 // refuse records why the API server rejects a sample.
 func (r *Run) refuse(number int, sample any) {
 	if r.Refused == nil {
