@@ -32,8 +32,8 @@ func (c *collector) compare(r reached, n ast.Node) {
 	case *ast.CallExpr:
 		c.calls(r, n)
 	case *ast.IndexExpr:
-		if c.isNotes(n.X) {
-			c.key(r, n)
+		if text, ok := c.text(r, n.Index); ok && isNotes(n.X) {
+			c.keepKey(text)
 		}
 		if key, ok := c.entry(r, n.Index, 0); ok {
 			c.values(r, key, n.X)
@@ -75,15 +75,7 @@ func (c *collector) calls(r reached, n *ast.CallExpr) {
 // values records a pair of a key with each element of a list of constant texts, or with each key of a map.
 func (c *collector) values(r reached, key string, list ast.Expr) {
 	if name, ok := list.(*ast.Ident); ok {
-		for _, d := range r.in.decls[name.Name] {
-			if s, ok := d.node.(*ast.ValueSpec); ok {
-				for i, n := range s.Names {
-					if n.Name == name.Name && i < len(s.Values) {
-						list = s.Values[i]
-					}
-				}
-			}
-		}
+		list, _ = r.in.value(name.Name)
 	}
 	literal, ok := list.(*ast.CompositeLit)
 	if !ok {
@@ -151,14 +143,14 @@ func (c *collector) assigned(r reached) map[string]ast.Expr {
 }
 
 // isNotes reports whether an expression is a map of labels or annotations, judged by its name.
-func (c *collector) isNotes(e ast.Expr) bool {
+func isNotes(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.Ident:
 		return isNotesName(e.Name)
 	case *ast.SelectorExpr:
 		return isNotesName(e.Sel.Name)
 	case *ast.CallExpr:
-		return c.isNotes(e.Fun)
+		return isNotes(e.Fun)
 	}
 	return false
 }
@@ -168,13 +160,7 @@ func isNotesName(name string) bool {
 	return strings.HasSuffix(name, "labels") || strings.HasSuffix(name, "annotations")
 }
 
-// key records the constant key of an entry of labels or annotations.
-func (c *collector) key(r reached, n *ast.IndexExpr) {
-	if text, ok := c.text(r, n.Index); ok {
-		c.keepKey(text)
-	}
-}
-
+// keepKey records a key of labels or annotations.
 func (c *collector) keepKey(text string) {
 	if text != "" && len(text) <= 253 && len(c.texts.Keys) < mostTexts {
 		c.texts.Keys = append(c.texts.Keys, text)

@@ -181,17 +181,27 @@ func (c *collector) constant(in *folder, file *ast.File, e ast.Expr, depth int) 
 
 // named returns the value of a constant or variable of a package.
 func (c *collector) named(in *folder, name string, depth int) (string, bool) {
-	if in == nil {
+	value, file := in.value(name)
+	if value == nil {
 		return "", false
 	}
-	for _, d := range in.decls[name] {
+	return c.constant(in, file, value, depth+1)
+}
+
+// value returns the expression that initializes a package-level constant or variable, and its file. It returns nil if
+// there is none. f may be nil.
+func (f *folder) value(name string) (ast.Expr, *ast.File) {
+	if f == nil {
+		return nil, nil
+	}
+	for _, d := range f.decls[name] {
 		s, ok := d.node.(*ast.ValueSpec)
 		if !ok {
 			continue
 		}
 		if i := slices.IndexFunc(s.Names, func(n *ast.Ident) bool { return n.Name == name }); i >= 0 && i < len(s.Values) {
-			return c.constant(in, d.file, s.Values[i], depth+1)
+			return s.Values[i], d.file
 		}
 	}
-	return "", false
+	return nil, nil
 }

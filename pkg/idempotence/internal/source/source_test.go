@@ -5,6 +5,7 @@ package source
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -24,8 +25,18 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "high":
 		farther(w)
 	}
+	zone, ok := annotations["source.example.com/zone"]
+	if ok && strings.ToLower(zone) == "west" || sizes[annotations["source.example.com/size"]] > 1 ||
+		strings.HasPrefix(annotations["source.example.com/image"], "mirror/") || slices.Contains([]string{"a", "b"}, zone) ||
+		at(annotations, "labels", "team") != "shop" {
+		return
+	}
 	h.inner(w, r)
 }
+
+var sizes = map[string]int{"small": 1, "large": 2}
+
+func at(from map[string]string, path ...string) string { return from[strings.Join(path, ".")] }
 
 func farther(w http.ResponseWriter) { w.Header().Set("X-Of-Farther", "text of farther") }
 
@@ -38,9 +49,17 @@ func newHook() http.Handler {
 
 func TestOf(t *testing.T) {
 	texts := Of(newHook)
-	for _, p := range []Pair{{keyMode, "strict"}, {"source.example.com/level", "high"}} {
+	for _, p := range []Pair{
+		{keyMode, "strict"}, {"source.example.com/level", "high"}, {"source.example.com/zone", "west"}, {"source.example.com/zone", "b"},
+		{"source.example.com/size", "large"}, {"source.example.com/image", "mirror/"}, {"team", "shop"},
+	} {
 		if !slices.Contains(texts.Pairs, p) {
 			t.Errorf("no pair %v: %v", p, texts.Pairs)
+		}
+	}
+	for _, key := range []string{keyMode, "source.example.com/port", "team"} {
+		if !slices.Contains(texts.Keys, key) {
+			t.Errorf("no key %q: %q", key, texts.Keys)
 		}
 	}
 	for _, text := range []string{"source.example.com/port", "text of farther", "text of a field"} {
