@@ -17,7 +17,6 @@ import (
 type Searched struct {
 	Objects    int      // number of objects that were tried
 	Keys       []string // keys of labels and annotations that something names
-	Guesses    int      // number of further keys, which are only usual
 	Values     []string // values with which the keys were tried
 	Words      int      // number of other texts that were tried as names, images and variables
 	Namespaces []string
@@ -92,7 +91,7 @@ type finder struct {
 // object. If the webhook changes the object, triggerOf finds out which of the keys it needs.
 func (r *Run) search() {
 	h := r.hintsOf()
-	f := &finder{Run: r, hints: h, left: callsToSearch, tried: &Searched{Keys: h.Keys, Values: valuesOf(h), Words: len(h.Words)}}
+	f := &finder{Run: r, hints: h, left: callsToSearch, tried: &Searched{Keys: slices.Clone(h.Keys), Values: valuesOf(h), Words: len(h.Words)}}
 	for _, w := range r.Webhooks {
 		if !w.InProcess {
 			f.left = callsToSearchByURL
@@ -147,9 +146,7 @@ func (f *finder) follow(doc any, keys, values []string) (done bool) {
 	}
 	f.followed++
 	defer func() { f.followed-- }()
-	for _, key := range keys {
-		f.tried.Keys = append(f.tried.Keys, key)
-	}
+	f.tried.Keys = append(f.tried.Keys, keys...)
 	for _, p := range f.messages.hints.Pairs {
 		if slices.Contains(keys, p.Key) && f.try(annotated(doc, []string{p.Key}, p.Value)) {
 			return true
@@ -275,7 +272,7 @@ func (f *finder) tryFields(bases []any) (done bool) {
 // tryGuesses tries usual keys, many at once.
 func (f *finder) tryGuesses(bases []any) (done bool) {
 	guesses := f.hints.Guesses()
-	f.tried.Guesses = len(guesses)
+	f.tried.Keys = append(f.tried.Keys, guesses...)
 	values := slices.Concat(trigger.GuessedValues, f.hints.NameWords())
 	for i, value := range values {
 		on := few(bases, []int{mostBases, usualBases, 2}[min(i, 2)])

@@ -115,8 +115,9 @@ func (h *Hints) NameWords() []string { return h.nameWords }
 //	domain/word-inject         consul.hashicorp.com/connect-inject for consul-connect-injector
 //	domain/inject-word         instrumentation.opentelemetry.io/inject-java, kroxylicious.io/inject-sidecar
 //	domain/word                prometheus.io/port, kueue.x-k8s.io/queue-name
-//	word.io/convention         linkerd.io/inject for the Service linkerd-proxy-injector
 //	word-injection             istio-injection, opa-istio-injection
+//	word.domain/word           proxy.istio.io/config, batch.kubernetes.io/job-name
+//	word.io/convention         linkerd.io/inject for the Service linkerd-proxy-injector
 func (h *Hints) Guesses() (keys []string) {
 	known := map[string]bool{}
 	for _, key := range h.Keys {
@@ -151,9 +152,6 @@ func (h *Hints) Guesses() (keys []string) {
 				add(word + "." + domain + "/" + name)
 			}
 		}
-		for _, name := range conventions {
-			add(word + ".io/" + name)
-		}
 	}
 	for _, word := range words {
 		for _, domain := range domains {
@@ -163,6 +161,11 @@ func (h *Hints) Guesses() (keys []string) {
 					add(domain + "/" + word + "-" + other)
 				}
 			}
+		}
+	}
+	for _, word := range h.nameWords {
+		for _, name := range conventions {
+			add(word + ".io/" + name)
 		}
 	}
 	return keys
