@@ -58,7 +58,9 @@ func (x *exchange) failed(err error) metav1.Status {
 	}
 	outcome := x.outcomeOf(err)
 	x.logFailure(&status, err, outcome)
-	x.report(Observation{Outcome: outcome, Code: status.Code, Err: err})
+	if x.observed != nil {
+		x.report(Observation{Outcome: outcome, Code: status.Code, Err: err, Answer: reply.Encode(status)})
+	}
 	return status
 }
 

@@ -204,6 +204,6 @@ func (x *exchange) lateAnswer(err error) []byte {
 	}
 	d, _ := x.lenient(nil, nil, err)
 	answer := review.AppendMutating(nil, &review.Request{Version: x.effect.version, Metadata: review.Metadata{UID: x.ctx.Fields.UID}}, d, nil)
-	x.report(Observation{Outcome: Allowed, Code: http.StatusOK})
+	x.report(Observation{Outcome: Allowed, Code: http.StatusOK, Answer: answer})
 	return answer
 }

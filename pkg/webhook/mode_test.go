@@ -198,7 +198,7 @@ func TestLateInShadow(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := answer{code: resp.StatusCode, header: resp.Header, body: body.Bytes()}.accepted(t, call{}, false)
-	if o := w.only(t); !got.Allowed || o.Withheld != webhook.TimedOut || o.Outcome != webhook.Allowed {
+	if o := w.only(t); !got.Allowed || o.Withheld != webhook.TimedOut || o.Outcome != webhook.Allowed || !bytes.Equal(o.Answer, body.Bytes()) {
 		t.Errorf("got %+v, observed %+v", got, o)
 	}
 }

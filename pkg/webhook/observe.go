@@ -62,6 +62,11 @@ type Observation struct {
 	Duration time.Duration
 	// BodyBytes is the size of the request body, in bytes.
 	BodyBytes int
+	// Body is the request body, or nil if it was not read to its end. It may hold secrets.
+	Body []byte
+	// Answer is the body of the answer: an AdmissionReview, or the metav1.Status of a failure. It is nil for a call that
+	// was Refused.
+	Answer []byte
 	// PatchBytes is the size of the patch, in bytes, and PatchOperations its number of operations.
 	PatchBytes, PatchOperations int
 }
@@ -72,7 +77,7 @@ type Observer interface {
 	// Begin is called before the body is read. It returns a context derived from ctx, from which the
 	// handler's context is derived. The returned function may be nil. It is called once, after the
 	// answer is encoded and before it is sent, perhaps in a different goroutine from Begin. It must
-	// not keep the Observation. Begin may read the headers of r, but not its body. For a call
+	// not keep the Observation, and must not change its Body and Answer. Begin may read the headers of r, but not its body. For a call
 	// without valid credentials, r has no headers, so that the client cannot choose which trace is
 	// continued.
 	Begin(ctx context.Context, h *Hook, r *http.Request) (context.Context, func(*Observation))
@@ -100,9 +105,9 @@ func hidesFromServer(o Observer) bool {
 
 // An observedCall is the state of the observers of one call.
 type observedCall struct {
-	ends      []func(*Observation)
-	bodyBytes int
-	reported  atomic.Bool
+	ends     []func(*Observation)
+	body     []byte // nil until it was read
+	reported atomic.Bool
 }
 
 // observe reports the beginning of a call to the observers, and returns the context for it.
@@ -167,7 +172,7 @@ func (o *observedCall) end(x *exchange, result *Observation) {
 	if x.effect.err != nil {
 		result.Err = x.effect.err
 	}
-	result.BodyBytes, result.Duration = o.bodyBytes, time.Since(x.ctx.Start)
+	result.Body, result.BodyBytes, result.Duration = o.body, len(o.body), time.Since(x.ctx.Start)
 	for _, end := range slices.Backward(o.ends) {
 		func() {
 			defer recoverObserver(x.ctx.Parent)
@@ -176,14 +181,14 @@ func (o *observedCall) end(x *exchange, result *Observation) {
 	}
 }
 
-// succeeded logs a decision and reports it to the observers. The patch is appended to scratch
+// succeeded logs a decision and reports it to the observers. The patch is appended to answer
 // only to measure its size.
-func (x *exchange) succeeded(d *review.Decision, p patch.Patch, scratch []byte) {
+func (x *exchange) succeeded(d *review.Decision, p patch.Patch, answer []byte) {
 	logs := x.ctx.LogsDecisions()
 	if !logs && x.observed == nil {
 		return
 	}
-	result := Observation{Outcome: Allowed, Code: http.StatusOK}
+	result := Observation{Outcome: Allowed, Code: http.StatusOK, Answer: answer}
 	var values []any
 	switch denial := d.Denial(); {
 	case denial != nil:
@@ -196,7 +201,7 @@ func (x *exchange) succeeded(d *review.Decision, p patch.Patch, scratch []byte) 
 		x.ctx.Logger().V(1).Info(string(result.Outcome), append(values, "duration", time.Since(x.ctx.Start).String())...)
 	}
 	if x.observed != nil && result.Outcome == Mutated {
-		result.PatchBytes = len(p.AppendJSON(scratch)) - len(scratch)
+		result.PatchBytes = len(p.AppendJSON(answer)) - len(answer)
 	}
 	x.report(result)
 }

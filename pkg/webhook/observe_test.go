@@ -3,10 +3,12 @@
 package webhook_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -43,7 +45,9 @@ func (r *recorder) Begin(ctx context.Context, h *webhook.Hook, _ *http.Request) 
 	return context.WithValue(ctx, recorderKey{}, h.Name()), func(c *webhook.Observation) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.calls = append(r.calls, *c)
+		own := *c
+		own.Body, own.Answer = bytes.Clone(c.Body), bytes.Clone(c.Answer) // calls reuse their memory
+		r.calls = append(r.calls, own)
 	}
 }
 
@@ -139,6 +143,12 @@ func TestOutcomes(t *testing.T) {
 					if (a.code == http.StatusOK) != (in.err == "") {
 						t.Errorf("answered %d", a.code)
 					}
+					if !bytes.Equal(got.Answer, a.body) {
+						t.Errorf("the observer saw the answer %q, and the client %q", got.Answer, a.body)
+					}
+					if got.Code != http.StatusRequestEntityTooLarge && !bytes.Equal(got.Body, body) {
+						t.Errorf("the observer saw the body %q", got.Body)
+					}
 					<-time.After(2 * time.Hour) // until the handlers that missed their deadline return
 					if r.one(t).Outcome != in.want {
 						t.Error("the outcome changed")
@@ -153,16 +163,16 @@ func TestFieldsOfAnObservation(t *testing.T) {
 	r := &recorder{}
 	hook := mutating(label).WithObserver(r)
 	c := call{name: "web", namespace: "shop", more: `"dryRun":true`}
-	ask(t, hook, c).allowed(t, c, true)
+	a := ask(t, hook, c)
+	p, _ := a.allowed(t, c, true)
 	got := r.one(t)
 	if got.Duration <= 0 {
 		t.Errorf("it took %s", got.Duration)
 	}
 	got.Duration = 0
-	p, _ := ask(t, hook, c).allowed(t, c, true)
 	want := webhook.Observation{Hook: "pods.example.com", Mutating: true, UID: "u-1", Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}, Operation: "CREATE", Namespace: "shop", Name: "web", DryRun: true,
-		Outcome: webhook.Mutated, Code: 200, BodyBytes: len(c.body()), PatchBytes: len(p), PatchOperations: strings.Count(p, `"op"`)}
-	if got != want {
+		Outcome: webhook.Mutated, Code: 200, BodyBytes: len(c.body()), Body: c.body(), Answer: a.body, PatchBytes: len(p), PatchOperations: strings.Count(p, `"op"`)}
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("\n got %+v\nwant %+v", got, want)
 	}
 }

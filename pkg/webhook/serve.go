@@ -143,7 +143,7 @@ func (h *Hook) read(w http.ResponseWriter, r *http.Request, c call, b *buffers) 
 		b.hold(data)
 	}
 	if x.observed != nil {
-		x.observed.bodyBytes = len(data)
+		x.observed.body = data
 	}
 	b.wire.UserInfo.Groups = x.groups[:0]
 	x.wire = &b.wire
