@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package redact replaces the secrets in an AdmissionReview and in its answer with pseudonyms.
+//
+// Secrets are: the data of Secrets and ConfigMaps, the values of environment variables, userInfo.extra, the values of
+// fields, variables, headers and flags whose names are those of credentials, the user information of URLs, private keys,
+// tokens, and the fields that the user names. They are found in objects, in patches, and in documents inside strings,
+// such as the annotation last-applied-configuration. Copies of the secrets of a request are also replaced elsewhere in
+// the request and in the answer.
+package redact
+
+import (
+	"encoding/base64"
+	"errors"
+
+	"github.com/admitkit/admitkit/internal/jsonraw"
+	"github.com/admitkit/admitkit/internal/textutil"
+)
+
+// MaxValues is the maximum number of JSON values in a request and its answer.
+const MaxValues = 500_000
+
+// ErrTooLarge is the cause of an error about documents with more than MaxValues.
+var ErrTooLarge = errors.New("the documents are too large")
+
+// maxText is the maximum length of an answer that is not JSON, in bytes.
+const maxText = 2 << 10
+
+// A Redactor redacts calls. It is safe for concurrent use.
+type Redactor struct {
+	key   Key
+	paths []path
+	off   bool
+}
+
+// New returns a redactor. Paths are field paths of further secrets in the object, such as spec.users[*].pin.
+func New(key Key, paths []string) (*Redactor, error) {
+	r := &Redactor{key: key}
+	for _, text := range paths {
+		p, err := parsePath(text)
+		if err != nil {
+			return nil, err
+		}
+		r.paths = append(r.paths, p)
+	}
+	return r, nil
+}
+
+// Off returns a redactor that leaves secrets as they are. It writes documents in the same form as other redactors.
+func Off() *Redactor { return &Redactor{off: true} }
+
+// Call returns the request and the answer of a call without secrets. The request must be JSON. In the answer, the patch
+// is JSON instead of base64. An answer that is not JSON becomes a JSON string with the beginning of the text. An empty
+// answer becomes null.
+func (r *Redactor) Call(request, answer []byte) (redactedRequest, redactedAnswer []byte, err error) {
+	return r.call(request, answer, false)
+}
+
+// Answer returns the answer to a redacted request, without secrets. Values of the request stay as they are. So a hook
+// that gives the same answer as before gives the same redacted answer as before.
+func (r *Redactor) Answer(redactedRequest, answer []byte) ([]byte, error) {
+	_, redacted, err := r.call(redactedRequest, answer, true)
+	return redacted, err
+}
+
+// Text returns a text without the secrets that have the form of one.
+func (r *Redactor) Text(text string) string {
+	if r.off {
+		return text
+	}
+	c := call{key: r.key}
+	return c.scrub(text, prose)
+}
+
+func (r *Redactor) call(request, answer []byte, redacted bool) (_, _ []byte, err error) {
+	c := call{key: r.key, paths: r.paths, redacted: redacted}
+	review, err := c.parser.parse(request)
+	if err != nil {
+		return nil, nil, err
+	}
+	c.request = review.member("request")
+	response := c.parseAnswer(answer)
+	if c.parser.nodes > MaxValues {
+		return nil, nil, ErrTooLarge
+	}
+	unpack(&c.parser, response.member("response"))
+	if !r.off {
+		c.redactRequest(review)
+		c.redactAnswer(response)
+	}
+	return review.appendTo(nil), response.appendTo(nil), nil
+}
+
+func (c *call) parseAnswer(answer []byte) *node {
+	if len(answer) == 0 {
+		return &node{kind: jsonraw.Null, text: "null"}
+	}
+	if n, err := c.parser.parse(answer); err == nil && n.kind == jsonraw.Object {
+		return n
+	}
+	return &node{kind: jsonraw.String, text: textutil.Clip(string(answer), maxText)}
+}
+
+// unpack replaces the base64 of a patch by the patch.
+func unpack(p *parser, response *node) {
+	n := response.member("patch")
+	if n == nil || n.kind != jsonraw.String {
+		return
+	}
+	data, err := base64.StdEncoding.DecodeString(n.text)
+	if err != nil {
+		return
+	}
+	if patch, err := p.parse(data); err == nil && patch.kind == jsonraw.Array {
+		*n = *patch
+	}
+}
+
+// A call is the state of the redaction of one call.
+type call struct {
+	key      Key
+	paths    []path
+	redacted bool // the request is redacted already
+	parser   parser
+	request  *node
+	seen     map[string]string // the pseudonyms of all values that were replaced
+	words    dictionary
+	known    bool // the dictionary of the request is complete
+}
+
+func (c *call) redactRequest(review *node) {
+	c.words.public = map[string]bool{}
+	c.words.collectPublic(review)
+	c.walk(review, place{})
+	c.words.build()
+	c.copies(review, asWord)
+	c.known = true
+}
+
+func (c *call) redactAnswer(answer *node) {
+	c.walk(answer, place{})
+	c.words.build()
+	c.copies(answer, inProse)
+}
+
+// pseudonym returns the pseudonym of a secret, and adds both to the dictionary.
+func (c *call) pseudonym(secret string, certain bool) string {
+	pseudonym, ok := c.seen[secret]
+	if !ok {
+		pseudonym = c.newPseudonym(secret)
+		c.see(secret, pseudonym)
+	}
+	c.words.add(secret, pseudonym, certain, c.newPseudonym)
+	return pseudonym
+}
+
+// number returns the pseudonym of a JSON number.
+func (c *call) number(text string) string {
+	pseudonym, ok := c.seen[text]
+	switch {
+	case ok:
+		return pseudonym
+	case c.redacted && !c.known:
+		pseudonym = text
+	default:
+		pseudonym = c.key.number(text)
+	}
+	c.see(text, pseudonym)
+	return pseudonym
+}
+
+func (c *call) see(secret, pseudonym string) {
+	if c.seen == nil {
+		c.seen = map[string]string{}
+	}
+	c.seen[secret] = pseudonym
+}
+
+func (c *call) newPseudonym(secret string) string {
+	switch {
+	case c.redacted && !c.known:
+		return secret
+	case c.known: // it may have copies of secrets of the request
+		secret = c.words.replace(secret, inProse)
+	}
+	return c.key.pseudonym(secret)
+}
+
+// copies replaces the copies of secrets in all strings below n.
+func (c *call) copies(n *node, kind reach) {
+	for i := range n.kids {
+		below := kind
+		if n.names != nil {
+			switch {
+			case proseNames[n.names[i]]:
+				below = inProse
+			case n.names[i] == "patch":
+				below = asWord
+			}
+			n.names[i] = c.words.replace(n.names[i], everywhere)
+		}
+		c.copies(&n.kids[i], below)
+	}
+	switch {
+	case n.nested != nil:
+		c.copies(n.nested, asWord)
+	case n.kind == jsonraw.String && !n.done:
+		n.text = c.words.replace(n.text, kind)
+	}
+}
+
+// proseNames are the names of fields whose text no program depends on.
+var proseNames = map[string]bool{
+	"annotations": true, "auditAnnotations": true, "warnings": true, "message": true, "args": true, "command": true, "description": true,
+}
+
+// scrub returns a text without the secrets in it that are found by their form.
+func (c *call) scrub(text string, kind textKind) string {
+	spans := secretsIn(text, kind)
+	if len(spans) == 0 {
+		return text
+	}
+	var out []byte
+	from := 0
+	for _, s := range spans {
+		secret := text[s.start:s.end]
+		if plain, ok := unescaped(secret); ok {
+			c.pseudonym(plain, true)
+		}
+		out = append(out, text[from:s.start]...)
+		out = append(out, c.pseudonym(secret, true)...)
+		from = s.end
+	}
+	return string(append(out, text[from:]...))
+}
