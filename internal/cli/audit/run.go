@@ -21,6 +21,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/admitkit/admitkit/internal/lines"
 	"github.com/admitkit/admitkit/internal/problem"
 	"github.com/admitkit/admitkit/internal/textutil"
 )
@@ -62,6 +63,10 @@ type reader struct {
 	otherJSON  bool // some lines are other JSON objects
 }
 
+// longest is the maximum length of a line in bytes. At level RequestResponse an event has the whole response, which can
+// have many megabytes for a list.
+const longest = 32 << 20
+
 // mostSkipped is the number of skipped lines of a file that are reported one by one.
 const mostSkipped = 3
 
@@ -90,14 +95,10 @@ func (r *reader) source(ctx context.Context, s Source) error {
 	return nil
 }
 
-func (r *reader) lines(ctx context.Context, in io.Reader, f *File) error {
-	buffered, ok := in.(*bufio.Reader)
-	if !ok {
-		buffered = bufio.NewReaderSize(in, chunk)
-	}
-	all := lines{in: buffered, limit: longest}
+func (r *reader) lines(ctx context.Context, in *bufio.Reader, f *File) error {
+	all := lines.Reader{In: in, Limit: longest}
 	for {
-		got, err := all.next()
+		got, err := all.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -106,7 +107,7 @@ func (r *reader) lines(ctx context.Context, in io.Reader, f *File) error {
 		}
 		f.Lines++
 		r.line(got, f)
-		if f.Lines%256 == 0 || len(got.text) > chunk {
+		if f.Lines%256 == 0 || len(got.Text) > lines.Chunk {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -116,17 +117,17 @@ func (r *reader) lines(ctx context.Context, in io.Reader, f *File) error {
 }
 
 // line adds the events in one line of a log to the tally.
-func (r *reader) line(got line, f *File) {
-	if got.tooLong {
+func (r *reader) line(got lines.Line, f *File) {
+	if got.TooLong {
 		f.TooLong++
 		r.lost++
 		f.skip(fmt.Sprintf("longer than %d MiB", longest>>20))
 		return
 	}
-	if len(bytes.TrimSpace(got.text)) == 0 {
+	if len(bytes.TrimSpace(got.Text)) == 0 {
 		return
 	}
-	err := split(got.text, func(event *raw) {
+	err := split(got.Text, func(event *raw) {
 		f.Events++
 		r.events++
 		if event.finished() {
@@ -136,12 +137,12 @@ func (r *reader) line(got line, f *File) {
 	})
 	switch {
 	case err == nil:
-	case !got.ended && errors.Is(err, errNotJSON):
+	case !got.Ended && errors.Is(err, errNotJSON):
 		f.HalfWritten = true
 	default:
 		r.otherJSON = r.otherJSON || errors.Is(err, errNotEvent)
-		r.oldFormat = r.oldFormat || bytes.Contains(got.text, []byte(` AUDIT: id="`))
-		if !errors.Is(err, errNotEvent) || bytes.Contains(got.text, []byte("audit.k8s.io")) { // such as an event inside other JSON
+		r.oldFormat = r.oldFormat || bytes.Contains(got.Text, []byte(` AUDIT: id="`))
+		if !errors.Is(err, errNotEvent) || bytes.Contains(got.Text, []byte("audit.k8s.io")) { // such as an event inside other JSON
 			r.lost++
 		}
 		f.Corrupt++

@@ -4,7 +4,6 @@ package audit
 
 import (
 	"bufio"
-	"compress/gzip"
 	"context"
 	"errors"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/admitkit/admitkit/internal/cli/objects"
+	"github.com/admitkit/admitkit/internal/lines"
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
@@ -72,7 +72,7 @@ func file(name string) (Source, error) {
 
 // stream opens a source and decompresses it. The counter read receives the number of bytes that were read from the
 // source. Reading ends when ctx ends, even if a pipe has no data.
-func (s Source) stream(ctx context.Context, read *atomic.Int64) (io.Reader, func() error, error) {
+func (s Source) stream(ctx context.Context, read *atomic.Int64) (*bufio.Reader, func() error, error) {
 	in, err := s.begin(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -81,15 +81,11 @@ func (s Source) stream(ctx context.Context, read *atomic.Int64) (io.Reader, func
 	if s.pipe {
 		from = interruptible(ctx, in)
 	}
-	buffered := bufio.NewReaderSize(counter{from, read}, chunk)
-	if magic, _ := buffered.Peek(2); len(magic) < 2 || magic[0] != 0x1f || magic[1] != 0x8b {
-		return buffered, in.Close, nil // later reads return the same error
-	}
-	expanded, err := gzip.NewReader(buffered)
+	text, err := lines.Decompress(counter{from, read})
 	if err != nil {
 		return nil, nil, errors.Join(err, in.Close())
 	}
-	return bufio.NewReaderSize(expanded, chunk), in.Close, nil
+	return text, in.Close, nil
 }
 
 // begin opens a source. Opening a pipe waits for a writer until ctx ends.
@@ -99,9 +95,6 @@ func (s Source) begin(ctx context.Context) (io.ReadCloser, error) {
 	}
 	return objects.Await(ctx, s.open)
 }
-
-// chunk is the size of a read in bytes.
-const chunk = 256 << 10
 
 type counter struct {
 	from io.Reader
