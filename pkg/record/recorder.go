@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/admitkit/admitkit/internal/redact"
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// A Recorder records calls. It is safe for concurrent use.
+type Recorder struct {
+	log      logr.Logger
+	sampler  *sampler
+	redactor *redact.Redactor
+	keyID    string
+	files    *files
+	counts   counts
+
+	queue      chan *entry
+	queueBytes atomic.Int64
+	maxBytes   int64
+
+	closing atomic.Bool
+	stop    chan struct{}
+	done    chan struct{} // closed when everything is written
+	ends    sync.Map      // of hookKey: the functions that Begin returns
+}
+
+var _ webhook.Observer = (*Recorder)(nil)
+
+// maxQueued is the maximum number of calls in the queue, and maxCallBytes the maximum size of one, in bytes.
+const (
+	maxQueued    = 4096
+	maxCallBytes = 8 << 20
+)
+
+// An entry is a call in the queue. Its Request and Answer are in memory of its own.
+type entry struct {
+	call   Call
+	memory []byte
+}
+
+// maxReused is the size of the largest memory of an entry that is used again, in bytes.
+const maxReused = 64 << 10
+
+var entries = sync.Pool{New: func() any { return new(entry) }}
+
+func (e *entry) release() {
+	e.call = Call{}
+	if cap(e.memory) > maxReused {
+		e.memory = nil
+	}
+	entries.Put(e)
+}
+
+func newRecorder(o Options, redactor *redact.Redactor, keyID string) *Recorder {
+	r := &Recorder{
+		log: o.Logger, redactor: redactor, keyID: keyID, sampler: newSampler(&o, time.Now()),
+		queue: make(chan *entry, maxQueued), maxBytes: limit(o.MaxQueueBytes, defaultQueueBytes),
+		stop: make(chan struct{}), done: make(chan struct{}),
+	}
+	r.files = newFiles(&o, &r.counts, r.sampler.forget)
+	return r
+}
+
+func (r *Recorder) start() {
+	go r.work()
+	go r.report()
+}
+
+// Begin implements [webhook.Observer].
+func (r *Recorder) Begin(ctx context.Context, h *webhook.Hook, _ *http.Request) (context.Context, func(*webhook.Observation)) {
+	key := hookKey{h.Name(), h.Path()}
+	end, ok := r.ends.Load(key)
+	if !ok {
+		path := key.path
+		end, _ = r.ends.LoadOrStore(key, func(o *webhook.Observation) { r.observe(o, path) })
+	}
+	return ctx, end.(func(*webhook.Observation))
+}
+
+type hookKey struct{ name, path string }
+
+// observe records a call, if it is chosen. It does not wait.
+func (r *Recorder) observe(o *webhook.Observation, path string) {
+	if o.Body == nil || r.closing.Load() {
+		return // there is nothing to send again
+	}
+	r.counts.calls.Add(1)
+	now, size := time.Now(), len(o.Body)+len(o.Answer)
+	why, combination := r.sampler.choose(o, size, now)
+	switch {
+	case why == skip:
+		r.counts.notSampled.Add(1)
+		return
+	case size > maxCallBytes:
+		r.counts.tooLarge.Add(1)
+		return
+	}
+	if !r.reserve(int64(size)) {
+		r.counts.queueFull.Add(1)
+		r.sampler.undo(why, combination)
+		return
+	}
+	e := entries.Get().(*entry)
+	e.memory = append(append(e.memory[:0], o.Body...), o.Answer...)
+	e.call = Call{
+		Time: now.Add(-o.Duration), Webhook: o.Hook, Type: typeOf(o), Path: path, Outcome: o.Outcome, Mode: o.Mode, Withheld: o.Withheld,
+		Code: int(o.Code), Duration: o.Duration, Novel: why == asNovel, Key: r.keyID, Request: e.memory[:len(o.Body)], Answer: e.memory[len(o.Body):],
+	}
+	select {
+	case r.queue <- e:
+	default:
+		r.counts.queueFull.Add(1)
+		r.sampler.undo(why, combination)
+		r.finish(e)
+	}
+}
+
+func typeOf(o *webhook.Observation) string {
+	switch {
+	case o.Mutating:
+		return "mutating"
+	case o.Hook != "":
+		return "validating"
+	}
+	return ""
+}
+
+// reserve reserves memory of the queue. It reports whether there was enough.
+func (r *Recorder) reserve(size int64) bool {
+	if r.queueBytes.Add(size) <= r.maxBytes {
+		return true
+	}
+	r.queueBytes.Add(-size)
+	return false
+}
+
+func (r *Recorder) finish(e *entry) {
+	r.queueBytes.Add(-int64(len(e.memory)))
+	e.release()
+}
+
+// flushInterval is the time after which records are written to the disk, at the latest.
+const flushInterval = time.Second
+
+// work writes the calls in the queue to files until the recorder is closed.
+func (r *Recorder) work() {
+	defer close(r.done)
+	tick := time.NewTicker(flushInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case e := <-r.queue:
+			r.write(e)
+		case <-tick.C:
+			r.files.flush()
+		case <-r.stop:
+			r.drain()
+			return
+		}
+	}
+}
+
+// drain writes the calls that are left in the queue.
+func (r *Recorder) drain() {
+	for {
+		select {
+		case e := <-r.queue:
+			r.write(e)
+		default:
+			r.files.close()
+			return
+		}
+	}
+}
+
+// write redacts a call and writes it to a file.
+func (r *Recorder) write(e *entry) {
+	defer r.finish(e)
+	defer func() {
+		if p := recover(); p != nil { // a call must not end the program
+			r.counts.unreadable.Add(1)
+			r.counts.fail(fmt.Errorf("a call could not be redacted: %v", p))
+		}
+	}()
+	request, answer, err := r.redactor.Call(e.call.Request, e.call.Answer)
+	if err != nil {
+		if errors.Is(err, redact.ErrTooLarge) {
+			r.counts.tooLarge.Add(1)
+			return
+		}
+		r.counts.unreadable.Add(1) // the request is not JSON
+		return
+	}
+	e.call.Request, e.call.Answer, e.call.Path = request, answer, r.redactor.Text(e.call.Path)
+	r.files.write(e.call.appendLine(make([]byte, 0, len(request)+len(answer)+512)))
+}
+
+// Close writes the calls in the queue, and ends the recorder. Later calls are not recorded. If ctx ends first, as with a
+// disk that is stuck, Close returns an error, and the calls in the queue are lost.
+func (r *Recorder) Close(ctx context.Context) error {
+	if !r.closing.Swap(true) {
+		close(r.stop)
+	}
+	select {
+	case <-r.done:
+		return r.files.err()
+	case <-ctx.Done():
+		return fmt.Errorf("record: %d calls are not written, because the disk does not respond: %w", len(r.queue), ctx.Err())
+	}
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"bytes"
+	"encoding/base64"
+	"hash/maphash"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/admitkit/admitkit/internal/jsonraw"
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// maxCombinations is the maximum number of combinations that a sampler remembers.
+const maxCombinations = 10_000
+
+// A sampler chooses the calls to record. It is safe for concurrent use.
+type sampler struct {
+	rate  float64
+	speed float64 // maximum, in bytes per second
+	novel int
+	seed  maphash.Seed
+
+	mu     sync.Mutex
+	budget float64 // bytes that may be recorded now
+	filled time.Time
+	seen   map[uint64]int // the number of recorded calls, by combination
+}
+
+func newSampler(o *Options, now time.Time) *sampler {
+	s := &sampler{rate: o.Rate, speed: float64(limit(o.MaxBytesPerSecond, defaultBytesPerSecond)), novel: o.Novel,
+		seed: maphash.MakeSeed(), filled: now, seen: map[uint64]int{}}
+	if o.Rate == 0 {
+		s.rate = 1
+	}
+	if o.Novel == 0 {
+		s.novel = defaultNovel
+	}
+	s.budget = s.burst()
+	return s
+}
+
+// burst is the number of bytes that may be recorded at once after a pause.
+func (s *sampler) burst() float64 { return 4 * s.speed }
+
+// A choice says why a call is recorded, or that it is not.
+type choice int
+
+const (
+	skip choice = iota
+	byRate
+	asNovel
+)
+
+// choose chooses whether to record a call of this many bytes. It also returns the combination of the call.
+func (s *sampler) choose(o *webhook.Observation, size int, now time.Time) (why choice, combination uint64) {
+	lucky := s.rate >= 1 || s.rate > 0 && rand.Float64() < s.rate
+	if s.novel < 0 && !lucky {
+		return skip, 0
+	}
+	if s.novel > 0 {
+		combination = s.combination(o)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n, known := s.seen[combination]; n < s.novel && (known || len(s.seen) < maxCombinations) {
+		s.seen[combination] = n + 1
+		return asNovel, combination
+	}
+	if !lucky {
+		return skip, combination
+	}
+	s.budget = min(s.budget+s.speed*max(now.Sub(s.filled), 0).Seconds(), s.burst())
+	s.filled = now
+	if s.budget <= 0 {
+		return skip, combination
+	}
+	s.budget -= float64(size) // it may become negative, so that a large call can be recorded too
+	return byRate, combination
+}
+
+// undo takes back a choice, because the call was dropped.
+func (s *sampler) undo(why choice, combination uint64) {
+	if why != asNovel {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := s.seen[combination]; n > 0 {
+		s.seen[combination] = n - 1
+	}
+}
+
+// forget makes all combinations novel again.
+func (s *sampler) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.seen)
+}
+
+// combination returns a hash of what makes a call like others.
+func (s *sampler) combination(o *webhook.Observation) uint64 {
+	var h maphash.Hash
+	h.SetSeed(s.seed)
+	for _, text := range [...]string{o.Hook, o.Kind.Group, o.Kind.Version, o.Kind.Kind, string(o.Operation), string(o.Outcome), string(o.Withheld)} {
+		_, _ = h.WriteString(text) // it never fails
+		_ = h.WriteByte(0)
+	}
+	maphash.WriteComparable(&h, o.Code)
+	maphash.WriteComparable(&h, o.DryRun)
+	sum := h.Sum64()
+	if o.Outcome == webhook.Mutated {
+		sum ^= s.patchShape(o.Answer)
+	}
+	return sum
+}
+
+var patchMemory = sync.Pool{New: func() any { return new([]byte) }}
+
+// patchShape returns a hash of the set of operations and paths of the patch in an answer. Indices do not count.
+func (s *sampler) patchShape(answer []byte) uint64 {
+	encoded := patchIn(answer)
+	if encoded == nil {
+		return 0
+	}
+	memory := patchMemory.Get().(*[]byte)
+	defer patchMemory.Put(memory)
+	*memory = slices.Grow((*memory)[:0], base64.StdEncoding.DecodedLen(len(encoded)))
+	n, err := base64.StdEncoding.Decode((*memory)[:cap(*memory)], encoded)
+	if err != nil {
+		return 1
+	}
+	var seen [64]uint64
+	return s.operations((*memory)[:n], seen[:0])
+}
+
+// patchIn returns the text of the first string called patch, or nil.
+func patchIn(answer []byte) []byte {
+	const name = `"patch"`
+	i := bytes.Index(answer, []byte(name))
+	if i < 0 {
+		return nil
+	}
+	rest, ok := bytes.CutPrefix(bytes.TrimLeft(answer[i+len(name):], " \t\r\n:"), []byte(`"`))
+	end := bytes.IndexByte(rest, '"')
+	if !ok || end < 0 {
+		return nil
+	}
+	return rest[:end]
+}
+
+// operations returns the sum of the hashes of different operations. Once seen is full, further ones do not count.
+func (s *sampler) operations(patch []byte, seen []uint64) (sum uint64) {
+	c := jsonraw.NewCursor(patch)
+	more, err := c.OpenArray()
+	for more && err == nil {
+		var h maphash.Hash
+		h.SetSeed(s.seed)
+		err = c.Members(func(name string) error {
+			if name != "op" && name != "path" || c.Kind() != jsonraw.String {
+				return c.Skip()
+			}
+			text, err := c.TextBytes()
+			writePlace(&h, name, text)
+			return err
+		})
+		if one := h.Sum64(); err == nil && len(seen) < cap(seen) && !slices.Contains(seen, one) {
+			seen = append(seen, one)
+			sum += one
+		}
+		if err == nil {
+			more, err = c.NextElement()
+		}
+	}
+	return sum
+}
+
+// writePlace writes a text to the hash, with an asterisk instead of each index.
+func writePlace(h *maphash.Hash, name string, text []byte) {
+	_, _ = h.WriteString(name) // it never fails
+	for len(text) > 0 {
+		token := text
+		if i := bytes.IndexByte(text, '/'); i >= 0 {
+			token = text[:i]
+			text = text[i+1:]
+		} else {
+			text = nil
+		}
+		if len(token) > 0 && len(bytes.Trim(token, "0123456789-")) == 0 {
+			token = []byte("*")
+		}
+		_, _ = h.Write(token)
+		_ = h.WriteByte('/')
+	}
+}
