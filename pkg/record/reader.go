@@ -21,7 +21,7 @@ import (
 )
 
 // maxLineBytes is the maximum length of a line. A longer one is skipped.
-const maxLineBytes = 8 * maxCallBytes
+const maxLineBytes = 4 * maxCallBytes
 
 // A Reader reads the calls of a file, which may be compressed with gzip. It reads in bounded memory, so a file can have
 // any size. It is not safe for concurrent use.
