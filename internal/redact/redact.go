@@ -12,6 +12,7 @@ package redact
 import (
 	"encoding/base64"
 	"errors"
+	"strings"
 
 	"github.com/admitkit/admitkit/internal/jsonraw"
 	"github.com/admitkit/admitkit/internal/textutil"
@@ -151,7 +152,26 @@ func (c *call) pseudonym(secret string, certain bool) string {
 		c.see(secret, pseudonym)
 	}
 	c.words.add(secret, pseudonym, certain, c.newPseudonym)
+	if !ok {
+		c.parts(secret, certain)
+	}
 	return pseudonym
+}
+
+// parts adds the parts of a secret to the dictionary, because a message may quote one of them: the strings of a JSON
+// document, and what has the form of a secret.
+func (c *call) parts(secret string, certain bool) {
+	if strings.HasPrefix(secret, "{") || strings.HasPrefix(secret, "[") {
+		if doc, err := c.parser.parse([]byte(secret)); err == nil {
+			doc.strings(func(text string) { c.words.add(text, c.newPseudonym(text), certain, c.newPseudonym) })
+			return
+		}
+	}
+	for _, s := range secretsIn(secret, prose) {
+		if part := secret[s.start:s.end]; part != secret {
+			c.words.add(part, c.newPseudonym(part), true, c.newPseudonym)
+		}
+	}
 }
 
 // number returns the pseudonym of a JSON number.

@@ -314,14 +314,19 @@ func isPublicPEM(text string) bool {
 }
 
 // random reports whether a text has at least 32 characters and mixes all classes of characters, as keys do. Names in
-// camelCase and paths do not mix them so often.
+// camelCase and paths do not mix them so often, and have fewer different characters.
 func random(text string) bool {
 	if len(text) < 32 || strings.Count(text, "/") > 1+len(text)/20 {
 		return false
 	}
-	lower, upper, digit, changes := 0, 0, 0, 0
+	lower, upper, digit, changes, distinct := 0, 0, 0, 0, 0
 	last := byte(0)
+	var seen [256]bool
 	for i := range len(text) {
+		if !seen[text[i]] {
+			seen[text[i]] = true
+			distinct++
+		}
 		var class byte
 		switch b := text[i]; {
 		case 'a' <= b && b <= 'z':
@@ -336,7 +341,10 @@ func random(text string) bool {
 		}
 		last = class
 	}
-	return lower >= 3 && upper >= 3 && digit >= 2 && changes >= len(text)/3
+	if lower < 3 || upper < 3 || digit < 2 {
+		return false
+	}
+	return changes >= len(text)/3 || changes >= len(text)/5 && distinct >= min(len(text)*3/5, 26)
 }
 
 var bootstrapToken = regexp.MustCompile(`^[a-z0-9]{6}\.[a-z0-9]{16}$`)

@@ -39,6 +39,16 @@ func (n *node) str(name string) string {
 	return ""
 }
 
+// strings calls yield for each string in n.
+func (n *node) strings(yield func(string)) {
+	if n.kind == jsonraw.String {
+		yield(n.text)
+	}
+	for i := range n.kids {
+		n.kids[i].strings(yield)
+	}
+}
+
 // isText reports whether n is a string or a number, so that it could hold a secret.
 func (n *node) isText() bool { return n.kind == jsonraw.String || n.kind == jsonraw.Number }
 
