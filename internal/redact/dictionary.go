@@ -123,7 +123,7 @@ func (d *dictionary) collectPublic(n *node) {
 			if !ownNames[n.names[i]] && !(is && kid.kind == jsonraw.Object) {
 				d.collectPublic(kid)
 			}
-		case isPublic(n.names[i]):
+		case isPublic(n.names[i]) && !kid.done:
 			d.public[kid.text] = true
 		}
 	}
@@ -134,6 +134,9 @@ var ownNames = map[string]bool{"data": true, "stringData": true, "binaryData": t
 
 // build prepares the search. It must be called after the last add.
 func (d *dictionary) build() {
+	if len(d.words) == 0 {
+		return
+	}
 	d.index = map[[minCopied]byte][]copied{}
 	for secret, w := range d.words {
 		if d.public[secret] {

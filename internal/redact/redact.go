@@ -130,9 +130,11 @@ type call struct {
 }
 
 func (c *call) redactRequest(review *node) {
-	c.words.public = map[string]bool{}
-	c.words.collectPublic(review)
 	c.walk(review, place{})
+	if len(c.words.words) > 0 {
+		c.words.public = map[string]bool{}
+		c.words.collectPublic(review)
+	}
 	c.words.build()
 	c.copies(review, asWord)
 	c.known = true

@@ -184,20 +184,45 @@ func (s *scanner) closing(i int, quote byte, escaped bool) int {
 	return len(s.text)
 }
 
-var scheme = regexp.MustCompile(`(?i)\b(bearer|basic|token|apikey|negotiate|splunk)[ +]+([A-Za-z0-9._~+/=|-]{8,})`)
+var authSchemes = setOf("bearer basic token apikey negotiate splunk")
 
 // schemes finds the credentials of an Authorization header.
 func (s *scanner) schemes() {
-	if !strings.ContainsAny(s.text, " +") {
-		return
-	}
-	for _, m := range scheme.FindAllStringSubmatchIndex(s.text, -1) {
-		word, name := s.text[m[4]:m[5]], strings.ToLower(s.text[m[2]:m[3]])
-		isProse := strings.Trim(word, lowerWord[:26]) == "" || strings.Contains(word, "://")
-		if name == "bearer" && !strings.HasPrefix(word, "auth") && !strings.HasPrefix(word, "token") || !isProse {
-			s.add(m[4], m[5])
+	for i := 4; i < len(s.text); i++ {
+		if s.text[i] != ' ' && s.text[i] != '+' {
+			continue
 		}
+		name := i
+		for name > 0 && i-name <= 10 && isWordByte(s.text[name-1]) {
+			name--
+		}
+		if !authSchemes[strings.ToLower(s.text[name:i])] {
+			continue
+		}
+		start := i
+		for start < len(s.text) && (s.text[start] == ' ' || s.text[start] == '+') {
+			start++
+		}
+		end := start
+		for end < len(s.text) && (isWordByte(s.text[end]) || strings.IndexByte("-._~+/=|", s.text[end]) >= 0) {
+			end++
+		}
+		if isCredentials(strings.ToLower(s.text[name:i]), s.text[start:end]) {
+			s.add(start, end)
+		}
+		i = end
 	}
+}
+
+// isCredentials reports whether a text that follows the name of an authentication scheme is not a word of a sentence.
+func isCredentials(scheme, text string) bool {
+	switch {
+	case len(text) < 8:
+		return false
+	case scheme == "bearer":
+		return !strings.HasPrefix(text, "auth") && !strings.HasPrefix(text, "token")
+	}
+	return strings.Trim(text, lowerWord[:26]) != ""
 }
 
 // addresses finds the user information of URLs and of data source names such as user:password@tcp(host)/db.
@@ -261,12 +286,40 @@ var known = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(\.[A-Z
 	`|\bhv[sbr]\.[0-9A-Za-z_-]{20,}|\bSG\.[0-9A-Za-z_-]{16,}\.[0-9A-Za-z_-]{16,}|\bya29\.[0-9A-Za-z_-]{20,}` +
 	`|\bdop_v1_[0-9a-f]{40,}|\bAGE-SECRET-KEY-1[0-9A-Z]{20,}|\$(2[aby]|apr1|[156])\$[./0-9A-Za-z$]{16,}`)
 
+// mayBeKnown reports whether a text has the beginning of a token that known matches. Most texts have none, and the
+// regular expression is slow.
+func mayBeKnown(text string) bool {
+	for i := range len(text) {
+		var prefixes []string
+		switch text[i] {
+		case 'e':
+			prefixes = knownPrefixes[0:1]
+		case 'A':
+			prefixes = knownPrefixes[1:5]
+		case 'g':
+			prefixes = knownPrefixes[5:8]
+		case 'S', 'd', 'h', 'n', 'r', 's', 'x', 'y':
+			prefixes = knownPrefixes[8:]
+		case '$':
+			return true
+		}
+		for _, prefix := range prefixes {
+			if strings.HasPrefix(text[i:], prefix) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+var knownPrefixes = [...]string{"eyJ", "AKIA", "ASIA", "AIza", "AGE-", "gh", "github_pat_", "glpat-", "xox", "sk-", "sk_", "rk-", "rk_", "npm_", "hv", "SG.", "ya29.", "dop_v1_"}
+
 // tokens finds tokens by their form, and long random texts.
 func (s *scanner) tokens() {
 	if len(s.text) < 14 {
 		return
 	}
-	if strings.Contains(s.text, "eyJ") || strings.ContainsAny(s.text, "-_.$") || strings.Contains(s.text, "IA") {
+	if mayBeKnown(s.text) {
 		for _, m := range known.FindAllStringIndex(s.text, -1) {
 			s.add(m[0], m[1])
 		}

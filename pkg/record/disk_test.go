@@ -21,7 +21,7 @@ import (
 )
 
 // newOn returns a recorder whose files are made by create. It is not started.
-func newOn(t *testing.T, o Options, create func(string) (io.WriteCloser, error)) *Recorder {
+func newOn(t testing.TB, o Options, create func(string) (io.WriteCloser, error)) *Recorder {
 	t.Helper()
 	if o.Dir == "" {
 		o.Dir = t.TempDir()

@@ -45,7 +45,7 @@ func newSampler(o *Options, now time.Time) *sampler {
 }
 
 // burst is the number of bytes that may be recorded at once after a pause.
-func (s *sampler) burst() float64 { return 4 * s.speed }
+func (s *sampler) burst() float64 { return s.speed }
 
 // A choice says why a call is recorded, or that it is not.
 type choice int
@@ -160,28 +160,46 @@ func (s *sampler) operations(patch []byte, seen []uint64) (sum uint64) {
 	for more && err == nil {
 		var h maphash.Hash
 		h.SetSeed(s.seed)
-		err = c.Members(func(name string) error {
-			if name != "op" && name != "path" || c.Kind() != jsonraw.String {
-				return c.Skip()
-			}
-			text, err := c.TextBytes()
-			writePlace(&h, name, text)
-			return err
-		})
-		if one := h.Sum64(); err == nil && len(seen) < cap(seen) && !slices.Contains(seen, one) {
+		if err = writeOperation(&h, c); err != nil {
+			break
+		}
+		if one := h.Sum64(); len(seen) < cap(seen) && !slices.Contains(seen, one) {
 			seen = append(seen, one)
 			sum += one
 		}
-		if err == nil {
-			more, err = c.NextElement()
-		}
+		more, err = c.NextElement()
 	}
 	return sum
 }
 
+// writeOperation reads an operation and writes its kind and path to the hash.
+func writeOperation(h *maphash.Hash, c *jsonraw.Cursor) error {
+	more, err := c.OpenObject()
+	for more && err == nil {
+		var name, text []byte
+		if name, err = c.Name(); err != nil {
+			break
+		}
+		switch member := string(name); {
+		case (member == "op" || member == "path") && c.Kind() == jsonraw.String:
+			_ = h.WriteByte(member[0]) // it never fails
+			if text, err = c.TextBytes(); err == nil {
+				writePlace(h, text)
+			}
+		default:
+			err = c.Skip()
+		}
+		if err == nil {
+			more, err = c.NextMember()
+		}
+	}
+	return err
+}
+
+var asterisk = []byte("*")
+
 // writePlace writes a text to the hash, with an asterisk instead of each index.
-func writePlace(h *maphash.Hash, name string, text []byte) {
-	_, _ = h.WriteString(name) // it never fails
+func writePlace(h *maphash.Hash, text []byte) {
 	for len(text) > 0 {
 		token := text
 		if i := bytes.IndexByte(text, '/'); i >= 0 {
@@ -191,9 +209,9 @@ func writePlace(h *maphash.Hash, name string, text []byte) {
 			text = nil
 		}
 		if len(token) > 0 && len(bytes.Trim(token, "0123456789-")) == 0 {
-			token = []byte("*")
+			token = asterisk
 		}
-		_, _ = h.Write(token)
+		_, _ = h.Write(token) // it never fails
 		_ = h.WriteByte('/')
 	}
 }

@@ -88,7 +88,7 @@ func TestChoose(t *testing.T) {
 	}
 
 	s = newSampler(&Options{MaxBytesPerSecond: 1000, Novel: -1}, now)
-	if _, others := count(s, 100, 100, webhook.Observation{}); others != 40 { // the burst
+	if _, others := count(s, 100, 100, webhook.Observation{}); others != 10 { // the burst
 		t.Errorf("%d at once", others)
 	}
 	for range 10 {
