@@ -24,6 +24,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/certs"
 	"github.com/admitkit/admitkit/pkg/install"
 	"github.com/admitkit/admitkit/pkg/metrics"
+	"github.com/admitkit/admitkit/pkg/record"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
@@ -87,6 +88,9 @@ func (w *simulation) startReplica() {
 		Calls: 3, MaxCalls: 1000, Waiting: 3, Bytes: 30 << 10, MaxBytes: 24 << 20, Connections: 4, MaxConnections: 2000,
 	}, &installation{install.Installed}}
 	if err := metrics.Installation(reg, "hooks.example.com", w.replica.install); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := metrics.Recorder(reg, "hooks", func() record.Stats { return record.Stats{} }); err != nil {
 		w.t.Fatal(err)
 	}
 	load := &w.replica.load

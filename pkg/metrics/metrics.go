@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package metrics exports Prometheus metrics of the calls of hooks, the load of servers, the state
-// of certificates and the phase of installations, on a registry of the caller's choice.
+// of certificates, the phase of installations and the numbers of recorders, on a registry of the caller's choice.
 //
 //	observed, err := metrics.New(registry, metrics.Options{Hooks: hooks})
 //	server := webhook.NewServer(webhook.Options{Observers: []webhook.Observer{observed}, …}, hooks...)
