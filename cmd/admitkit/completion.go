@@ -17,7 +17,7 @@ var (
 		"kubernetes": {"1.36"},
 	}
 	yamlFlags = []string{"filename", "webhook-configuration", "exceptions", "chain", "old", "apply", "config"}
-	fileFlags = []string{"ca-file", "client-cert", "client-key", "token-file", "kubeconfig", "replay", "audit-log", "serving-cert"}
+	fileFlags = []string{"ca-file", "client-cert", "client-key", "token-file", "kubeconfig", "replay", "audit-log", "serving-cert", "tls-cert", "tls-key", "key-file"}
 	dirFlags  = []string{"dir", "store", "hook", "admitkit"}
 )
 

@@ -38,6 +38,7 @@ var placeholders = map[string]string{
 	"user-extra":                    "KEY=VALUE",
 	"without":                       "LAW",
 	"explain webhook-configuration": "FILE|DIR",
+	"record output":                 "DIR",
 }
 
 // nameFlagValues makes the help of a command and its subcommands print a placeholder, such as FILE, for the value of

@@ -50,7 +50,8 @@ func newRoot(s *screen.Screen) *cobra.Command {
 		Short: "Scaffold, run, verify, lint and explain Kubernetes admission webhooks",
 		Long: `Scaffold, run, verify, lint and explain Kubernetes admission webhooks.
 
-"verify", "lint", "explain" and "audit" work with webhooks in any language.
+"verify", "lint", "explain", "audit" and "record" work with webhooks in any
+language.
 "init", "add", "manifests" and "dev" are for hooks in Go. "dev --url" registers a
 running webhook, in any language.
 
@@ -149,6 +150,7 @@ func commands(s *screen.Screen) []*cobra.Command {
 		newLint(s),
 		newExplain(s),
 		newAudit(s),
+		newRecord(s),
 		newAPIServer(s),
 		newVersion(s),
 	}

@@ -55,7 +55,7 @@ type Options struct {
 	// novel calls are recorded.
 	Rate float64
 	// MaxBytesPerSecond limits the rate of recorded requests and answers, in bytes, and so the CPU time of the recorder.
-	// The default is 256 KiB. The limit does not apply to novel calls.
+	// The default is 64 KiB, about 100,000 usual calls per hour. The limit does not apply to novel calls.
 	MaxBytesPerSecond int64
 	// Novel is the number of calls that are always recorded for each combination of webhook, kind, operation, outcome,
 	// code and patch paths. The default is 3, and a negative number means none. At most 10,000 combinations are
@@ -88,7 +88,7 @@ type Options struct {
 
 // The defaults of Options.
 const (
-	defaultBytesPerSecond = 256 << 10
+	defaultBytesPerSecond = 64 << 10
 	defaultNovel          = 3
 	defaultFileBytes      = 64 << 20
 	defaultFileAge        = 24 * time.Hour
