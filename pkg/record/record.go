@@ -57,8 +57,8 @@ type Options struct {
 	// MaxBytesPerSecond limits the rate of recorded requests and answers, in bytes, and so the CPU time of the recorder.
 	// The default is 64 KiB, about 100,000 usual calls per hour. The limit does not apply to novel calls.
 	MaxBytesPerSecond int64
-	// Novel is the number of calls that are always recorded for each combination of webhook, kind, operation, outcome,
-	// code and patch paths. The default is 3, and a negative number means none. At most 10,000 combinations are
+	// Novel is the number of calls that are always recorded for each combination of webhook, path, kind, operation,
+	// outcome, code and patch paths. The default is 3, and a negative number means none. At most 10,000 combinations are
 	// remembered. They are forgotten when a file is deleted or cannot be written.
 	Novel int
 

@@ -98,7 +98,7 @@ func (r *Recorder) observe(o *webhook.Observation, path string) {
 	}
 	r.counts.calls.Add(1)
 	now, size := time.Now(), len(o.Body)+len(o.Answer)
-	why, combination := r.sampler.choose(o, size, now)
+	why, combination := r.sampler.choose(o, path, size, now)
 	switch {
 	case why == skip:
 		r.counts.notSampled.Add(1)

@@ -57,13 +57,13 @@ const (
 )
 
 // choose chooses whether to record a call of this many bytes. It also returns the combination of the call.
-func (s *sampler) choose(o *webhook.Observation, size int, now time.Time) (why choice, combination uint64) {
+func (s *sampler) choose(o *webhook.Observation, path string, size int, now time.Time) (why choice, combination uint64) {
 	lucky := s.rate >= 1 || s.rate > 0 && rand.Float64() < s.rate
 	if s.novel < 0 && !lucky {
 		return skip, 0
 	}
 	if s.novel > 0 {
-		combination = s.combination(o)
+		combination = s.combination(o, path)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,10 +103,10 @@ func (s *sampler) forget() {
 }
 
 // combination returns a hash of what makes a call like others.
-func (s *sampler) combination(o *webhook.Observation) uint64 {
+func (s *sampler) combination(o *webhook.Observation, path string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(s.seed)
-	for _, text := range [...]string{o.Hook, o.Kind.Group, o.Kind.Version, o.Kind.Kind, string(o.Operation), string(o.Outcome), string(o.Withheld)} {
+	for _, text := range [...]string{o.Hook, path, o.Kind.Group, o.Kind.Version, o.Kind.Kind, string(o.Operation), string(o.Outcome), string(o.Withheld)} {
 		_, _ = h.WriteString(text) // it never fails
 		_ = h.WriteByte(0)
 	}

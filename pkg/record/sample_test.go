@@ -23,7 +23,7 @@ func patched(operations string) webhook.Observation {
 func TestCombinations(t *testing.T) {
 	s := newSampler(&Options{}, time.Now())
 	kind := func(name string) metav1.GroupVersionKind { return metav1.GroupVersionKind{Version: "v1", Kind: name} }
-	alike := func(a, b webhook.Observation) bool { return s.combination(&a) == s.combination(&b) }
+	alike := func(a, b webhook.Observation) bool { return s.combination(&a, "/a") == s.combination(&b, "/a") }
 	for _, in := range []struct {
 		reason string
 		a, b   webhook.Observation
@@ -50,6 +50,9 @@ func TestCombinations(t *testing.T) {
 			t.Errorf("%s: alike is %v", in.reason, got)
 		}
 	}
+	if o := (webhook.Observation{}); s.combination(&o, "/a") == s.combination(&o, "/b") {
+		t.Error("calls of two paths are alike")
+	}
 }
 
 // TestChoose requires that novel calls are recorded whatever the rate is, and others by the rate and the limit.
@@ -57,7 +60,7 @@ func TestChoose(t *testing.T) {
 	now := time.Date(2026, 3, 14, 0, 0, 0, 0, time.UTC)
 	count := func(s *sampler, calls, size int, o webhook.Observation) (novel, byChance int) {
 		for range calls {
-			switch why, _ := s.choose(&o, size, now); why {
+			switch why, _ := s.choose(&o, "/a", size, now); why {
 			case asNovel:
 				novel++
 			case byRate:
@@ -77,7 +80,7 @@ func TestChoose(t *testing.T) {
 	if novel, _ := count(s, 100, 10, webhook.Observation{Code: 403}); novel != defaultNovel {
 		t.Errorf("%d are novel again", novel)
 	}
-	s.undo(asNovel, s.combination(&webhook.Observation{Code: 403}))
+	s.undo(asNovel, s.combination(&webhook.Observation{Code: 403}, "/a"))
 	if novel, _ := count(s, 100, 10, webhook.Observation{Code: 403}); novel != 1 {
 		t.Errorf("%d are novel instead of the dropped one", novel)
 	}
