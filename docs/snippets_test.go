@@ -102,6 +102,7 @@ var imports = map[string]string{
 	"certs":                   "github.com/admitkit/admitkit/pkg/certs",
 	"install":                 "github.com/admitkit/admitkit/pkg/install",
 	"metrics":                 "github.com/admitkit/admitkit/pkg/metrics",
+	"record":                  "github.com/admitkit/admitkit/pkg/record",
 	"tracing":                 "github.com/admitkit/admitkit/pkg/tracing",
 	"prometheus":              "github.com/prometheus/client_golang/prometheus",
 	"promhttp":                "github.com/prometheus/client_golang/prometheus/promhttp",
