@@ -219,7 +219,12 @@ func (c *call) copies(n *node, kind reach) {
 			case n.names[i] == "patch":
 				below = asWord
 			}
-			n.names[i] = c.words.replace(n.names[i], everywhere)
+			// The keys of managedFields have copies of the elements of sets, such as v:"hunter2".
+			keys := everywhere
+			if strings.HasPrefix(n.names[i], "v:") || strings.HasPrefix(n.names[i], "k:") {
+				keys = inProse
+			}
+			n.names[i] = c.words.replace(n.names[i], keys)
 		}
 		c.copies(&n.kids[i], below)
 	}

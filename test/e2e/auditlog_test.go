@@ -27,8 +27,8 @@ type auditEvent struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// A record is the API server's audit record of one call of a mutating webhook.
-type record struct {
+// An auditRecord is the API server's audit record of one call of a mutating webhook.
+type auditRecord struct {
 	Configuration string      `json:"configuration"`
 	Webhook       string      `json:"webhook"`
 	Mutated       bool        `json:"mutated"`
@@ -67,12 +67,12 @@ func audited(ctx context.Context, verb, namespace, name string) map[string]strin
 }
 
 // records returns the records whose keys have this prefix, by "round_R_index_I".
-func records(annotations map[string]string, prefix string) map[string]record {
+func records(annotations map[string]string, prefix string) map[string]auditRecord {
 	GinkgoHelper()
-	all := map[string]record{}
+	all := map[string]auditRecord{}
 	for key, value := range annotations {
 		if call, ok := strings.CutPrefix(key, prefix); ok {
-			var r record
+			var r auditRecord
 			Expect(json.Unmarshal([]byte(value), &r)).To(Succeed(), value)
 			all[call] = r
 		}

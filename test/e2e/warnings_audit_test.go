@@ -216,11 +216,11 @@ var _ = Describe("the audit log of the API server", func() {
 				Expect(err).NotTo(HaveOccurred())
 
 				annotations := audited(ctx, "create", ns, "one")
-				Expect(records(annotations, mutationKey)).To(Equal(map[string]record{
+				Expect(records(annotations, mutationKey)).To(Equal(map[string]auditRecord{
 					"round_0_index_0": {Configuration: "recorded.example.com", Webhook: "owner.example.com", Mutated: true},
 					"round_0_index_2": {Configuration: "recorded.example.com", Webhook: "numbers.example.com", Mutated: true},
 				}))
-				Expect(records(annotations, patchKey)).To(Equal(map[string]record{
+				Expect(records(annotations, patchKey)).To(Equal(map[string]auditRecord{
 					"round_0_index_0": {
 						Configuration: "recorded.example.com", Webhook: "owner.example.com", PatchType: "JSONPatch",
 						Patch: patch.Patch{{Op: patch.Add, Path: "/metadata/labels", Value: json.RawMessage(`{"example.com/owner":"red"}`)}},
