@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -33,7 +34,9 @@ type Recorder struct {
 	closing atomic.Bool
 	stop    chan struct{}
 	done    chan struct{} // closed when everything is written
-	ends    sync.Map      // of hookKey: the functions that Begin returns
+
+	mu   sync.Mutex                                             // held to add a hook
+	ends atomic.Pointer[map[hookKey]func(*webhook.Observation)] // what Begin returns; replaced, never changed
 }
 
 var _ webhook.Observer = (*Recorder)(nil)
@@ -69,6 +72,7 @@ func newRecorder(o Options, redactor *redact.Redactor, keyID string) *Recorder {
 		queue: make(chan *entry, maxQueued), maxBytes: limit(o.MaxQueueBytes, defaultQueueBytes),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
+	r.ends.Store(&map[hookKey]func(*webhook.Observation){})
 	r.files = newFiles(&o, &r.counts, r.sampler.forget)
 	return r
 }
@@ -80,16 +84,30 @@ func (r *Recorder) start() {
 
 // Begin implements [webhook.Observer].
 func (r *Recorder) Begin(ctx context.Context, h *webhook.Hook, _ *http.Request) (context.Context, func(*webhook.Observation)) {
-	key := hookKey{h.Name(), h.Path()}
-	end, ok := r.ends.Load(key)
-	if !ok {
-		path := key.path
-		end, _ = r.ends.LoadOrStore(key, func(o *webhook.Observation) { r.observe(o, path) })
+	key := hookKey{h.Name(), h.Mutating()}
+	if end := (*r.ends.Load())[key]; end != nil {
+		return ctx, end
 	}
-	return ctx, end.(func(*webhook.Observation))
+	return ctx, r.add(key, h.Path())
 }
 
-type hookKey struct{ name, path string }
+// A hookKey identifies a hook. Copies of a hook, such as those of a server, have the same key.
+type hookKey struct {
+	name     string
+	mutating bool
+}
+
+// add adds a hook. It returns the function for the end of its calls.
+func (r *Recorder) add(key hookKey, path string) func(*webhook.Observation) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	more := maps.Clone(*r.ends.Load())
+	if more[key] == nil {
+		more[key] = func(o *webhook.Observation) { r.observe(o, path) }
+	}
+	r.ends.Store(&more)
+	return more[key]
+}
 
 // observe records a call, if it is chosen. It does not wait.
 func (r *Recorder) observe(o *webhook.Observation, path string) {

@@ -11,6 +11,9 @@ import (
 	"sync"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/admitkit/admitkit/internal/jsonraw"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
@@ -28,12 +31,13 @@ type sampler struct {
 	mu     sync.Mutex
 	budget float64 // bytes that may be recorded now
 	filled time.Time
-	seen   map[uint64]int // the number of recorded calls, by combination
+	seen   map[uint64]int    // the number of recorded calls, by combination
+	shapes map[uint64]uint64 // of the last patches, by the hash of their base64
 }
 
 func newSampler(o *Options, now time.Time) *sampler {
 	s := &sampler{rate: o.Rate, speed: float64(limit(o.MaxBytesPerSecond, defaultBytesPerSecond)), novel: o.Novel,
-		seed: maphash.MakeSeed(), filled: now, seen: map[uint64]int{}}
+		seed: maphash.MakeSeed(), filled: now, seen: map[uint64]int{}, shapes: map[uint64]uint64{}}
 	if o.Rate == 0 {
 		s.rate = 1
 	}
@@ -104,22 +108,22 @@ func (s *sampler) forget() {
 
 // combination returns a hash of what makes a call like others.
 func (s *sampler) combination(o *webhook.Observation, path string) uint64 {
-	var h maphash.Hash
-	h.SetSeed(s.seed)
-	for _, text := range [...]string{o.Hook, path, o.Kind.Group, o.Kind.Version, o.Kind.Kind, string(o.Operation), string(o.Outcome), string(o.Withheld)} {
-		_, _ = h.WriteString(text) // it never fails
-		_ = h.WriteByte(0)
-	}
-	maphash.WriteComparable(&h, o.Code)
-	maphash.WriteComparable(&h, o.DryRun)
-	sum := h.Sum64()
+	sum := maphash.Comparable(s.seed, struct {
+		hook, path        string
+		kind              metav1.GroupVersionKind
+		operation         admissionv1.Operation
+		outcome, withheld webhook.Outcome
+		code              int32
+		dryRun            bool
+	}{o.Hook, path, o.Kind, o.Operation, o.Outcome, o.Withheld, o.Code, o.DryRun})
 	if o.Outcome == webhook.Mutated {
 		sum ^= s.patchShape(o.Answer)
 	}
 	return sum
 }
 
-var patchMemory = sync.Pool{New: func() any { return new([]byte) }}
+// maxShapes is the maximum number of patches whose shape is remembered. Many patches are the same.
+const maxShapes = 1000
 
 // patchShape returns a hash of the set of operations and paths of the patch in an answer. Indices do not count.
 func (s *sampler) patchShape(answer []byte) uint64 {
@@ -127,6 +131,27 @@ func (s *sampler) patchShape(answer []byte) uint64 {
 	if encoded == nil {
 		return 0
 	}
+	key := maphash.Bytes(s.seed, encoded)
+	s.mu.Lock()
+	shape, ok := s.shapes[key]
+	s.mu.Unlock()
+	if ok {
+		return shape
+	}
+	shape = s.shapeOf(encoded)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.shapes) >= maxShapes {
+		clear(s.shapes)
+	}
+	s.shapes[key] = shape
+	return shape
+}
+
+var patchMemory = sync.Pool{New: func() any { return new([]byte) }}
+
+// shapeOf returns the shape of a patch in base64.
+func (s *sampler) shapeOf(encoded []byte) uint64 {
 	memory := patchMemory.Get().(*[]byte)
 	defer patchMemory.Put(memory)
 	*memory = slices.Grow((*memory)[:0], base64.StdEncoding.DecodedLen(len(encoded)))

@@ -106,8 +106,10 @@ func hidesFromServer(o Observer) bool {
 // An observedCall is the state of the observers of one call.
 type observedCall struct {
 	ends     []func(*Observation)
-	body     []byte // nil until it was read
+	memory   [3]func(*Observation) // of ends, for the usual number of observers
+	body     []byte                // nil until it was read
 	reported atomic.Bool
+	result   Observation // once reported
 }
 
 // observe reports the beginning of a call to the observers, and returns the context for it.
@@ -117,6 +119,7 @@ func (x *exchange) observe(r *http.Request) context.Context {
 		return ctx
 	}
 	x.observed = &observedCall{}
+	x.observed.ends = x.observed.memory[:0]
 	for _, observer := range x.hook.observers {
 		ctx = x.observed.begin(ctx, observer, x.hook, r)
 	}
@@ -157,14 +160,14 @@ func recoverObserver(ctx context.Context) {
 // report reports the result of the call to the observers. Only the first result counts.
 func (x *exchange) report(result Observation) {
 	if o := x.observed; o != nil && !o.reported.Swap(true) {
-		own := result // moved to the heap only here
-		o.end(x, &own)
+		o.result = result
+		o.end(x)
 	}
 }
 
 // end calls the observers in the reverse order of begin.
-func (o *observedCall) end(x *exchange, result *Observation) {
-	f := &x.ctx.Fields
+func (o *observedCall) end(x *exchange) {
+	f, result := &x.ctx.Fields, &o.result
 	result.Hook, result.Mutating = x.hook.Name(), x.hook.reg.Mutating
 	result.UID, result.Kind, result.Operation = f.UID, f.Kind, f.Operation
 	result.Namespace, result.Name, result.DryRun = f.Namespace, f.Name, f.DryRun
