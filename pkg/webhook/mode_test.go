@@ -188,6 +188,7 @@ func TestLateInShadow(t *testing.T) {
 	e := serve(t, webhook.Options{Observers: []webhook.Observer{w}},
 		validating(func(context.Context, *webhook.Request[corev1.Pod]) error { <-release; return nil }).WithMode(webhook.Shadow))
 	defer close(release)
+	e.client.Transport.(*http.Transport).ForceAttemptHTTP2 = false
 	resp, err := e.client.Post(e.url+"/validate/pods.example.com?timeout=1s", "application/json", bytes.NewReader(call{}.body()))
 	if err != nil {
 		t.Fatal(err)
@@ -196,6 +197,9 @@ func TestLateInShadow(t *testing.T) {
 	var body bytes.Buffer
 	if _, err := body.ReadFrom(resp.Body); err != nil {
 		t.Fatal(err)
+	}
+	if resp.ProtoMajor != 1 {
+		t.Fatalf("the call used %s", resp.Proto)
 	}
 	got := answer{code: resp.StatusCode, header: resp.Header, body: body.Bytes()}.accepted(t, call{}, false)
 	if o := w.only(t); !got.Allowed || o.Withheld != webhook.TimedOut || o.Outcome != webhook.Allowed || !bytes.Equal(o.Answer, body.Bytes()) {
