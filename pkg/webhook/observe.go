@@ -184,12 +184,11 @@ func (o *observedCall) end(x *exchange) {
 	}
 }
 
-// succeeded logs a decision and reports it to the observers. The patch is appended to answer
-// only to measure its size.
-func (x *exchange) succeeded(d *review.Decision, p patch.Patch, answer []byte) {
+// succeeded logs a decision and reports it to the observers. It returns the answer, whose memory may have grown.
+func (x *exchange) succeeded(d *review.Decision, p patch.Patch, answer []byte) []byte {
 	logs := x.ctx.LogsDecisions()
 	if !logs && x.observed == nil {
-		return
+		return answer
 	}
 	result := Observation{Outcome: Allowed, Code: http.StatusOK, Answer: answer}
 	var values []any
@@ -204,7 +203,11 @@ func (x *exchange) succeeded(d *review.Decision, p patch.Patch, answer []byte) {
 		x.ctx.Logger().V(1).Info(string(result.Outcome), append(values, "duration", time.Since(x.ctx.Start).String())...)
 	}
 	if x.observed != nil && result.Outcome == Mutated {
-		result.PatchBytes = len(p.AppendJSON(answer)) - len(answer)
+		measured := p.AppendJSON(answer) // only to measure its size
+		result.PatchBytes = len(measured) - len(answer)
+		answer = measured[:len(answer)]
+		result.Answer = answer
 	}
 	x.report(result)
+	return answer
 }

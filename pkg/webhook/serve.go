@@ -124,7 +124,7 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request, c call, b *buffers
 	} else {
 		b.answer = review.AppendValidating(b.answer[:0], &b.wire, d)
 	}
-	x.succeeded(d, p, b.answer)
+	b.answer = x.succeeded(d, p, b.answer)
 	return nil
 }
 
