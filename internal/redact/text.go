@@ -70,7 +70,7 @@ func merge(spans []span) []span {
 
 // pairs finds values after the name of a credential, as in password=…, "token": "…" and --api-key ….
 func (s *scanner) pairs() {
-	for i := 0; i < len(s.text); i++ {
+	for i := range len(s.text) {
 		switch s.text[i] {
 		case '=', ':':
 			s.pair(i)

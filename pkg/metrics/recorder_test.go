@@ -3,7 +3,6 @@
 package metrics_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
@@ -62,7 +61,7 @@ func TestRecorderCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	observe(recorder, mutating("a.example.com"), webhook.Observation{Outcome: webhook.Allowed, Body: []byte("{}"), Answer: []byte("{}")})
-	if err := recorder.Close(context.Background()); err != nil {
+	if err := recorder.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	check(t, scrape(t, reg), map[string]float64{`admitkit_recorder_calls_total{recorder="hooks",result="recorded"}`: 1})

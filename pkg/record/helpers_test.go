@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -162,11 +161,6 @@ func (l *logbook) with(text string) (found []string) {
 	}
 	return found
 }
-
-// nopCloser is a file that is not closed.
-type nopCloser struct{ io.Writer }
-
-func (nopCloser) Close() error { return nil }
 
 // valueIn returns the value of the environment variable of a Pod.
 func valueIn(t testing.TB, object []byte) string {

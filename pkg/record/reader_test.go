@@ -58,7 +58,8 @@ func TestReadAnswers(t *testing.T) {
 		`null`: "", `"plain\ntext"`: "plain\ntext", `{"kind":"Status"}`: `{"kind":"Status"}`,
 		`{"response":{"patch":"?"}}`: `{"response":{"patch":"?"}}`, `{"response":null}`: `{"response":null}`, `{"response":{"patch": [ ] }}`: `{"response":{"patch": "WyBd" }}`,
 	} {
-		line := strings.Replace(goodLine, goodLine[strings.Index(goodLine, `"answer":`):], `"answer":`+in+"}\n", 1)
+		head, _, _ := strings.Cut(goodLine, `"answer":`)
+		line := head + `"answer":` + in + "}\n"
 		calls, report, err := readAll(strings.NewReader(line))
 		if err != nil || len(calls) != 1 || string(calls[0].Answer) != want {
 			t.Errorf("%s: got %+v, %+v, %v", in, calls, report, err)

@@ -355,7 +355,7 @@ func TestBadOptions(t *testing.T) {
 		{func(o *Options) { o.To, o.CAFile = "http://h", "x" }, "--ca-file and --server-name need an https URL in --to"},
 		{func(o *Options) { o.TLSCert, o.TLSKey = "no.crt", "no.key" }, "no.crt"},
 		{func(o *Options) { o.MetricsListen = "9" }, "--metrics-listen 9: "},
-		{func(o *Options) { o.Record.SecretPaths = []string{"a["} }, `Options.SecretPaths: "a[" is not a field path`},
+		{func(o *Options) { o.Record.SecretPaths = []string{"a["} }, `--secret-path: "a[" is not a field path`},
 	} {
 		o := options("https://127.0.0.1:1")
 		o.Record.Dir = t.TempDir()

@@ -33,6 +33,9 @@ const (
 	closeTimeout = 10 * time.Second // for the disk
 )
 
+// inFlags puts an error of package record into the words of the command.
+var inFlags = strings.NewReplacer("record: ", "", "Options.SecretPaths", "--secret-path", "Options.KeyFile", "--key-file")
+
 // Run records calls until ctx is done.
 func Run(ctx context.Context, s *screen.Screen, o Options) error {
 	if err := o.check(); err != nil {
@@ -42,13 +45,13 @@ func Run(ctx context.Context, s *screen.Screen, o Options) error {
 	o.Record.Logger = n.logger()
 	recorder, err := record.New(o.Record)
 	if err != nil {
-		return problem.New("%s", strings.TrimPrefix(err.Error(), "record: "))
+		return problem.New("%s", inFlags.Replace(err.Error()))
 	}
 	err = o.serve(ctx, n, recorder)
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
 	if closeErr := recorder.Close(end); closeErr != nil && err == nil {
-		err = problem.New("%s", strings.TrimPrefix(closeErr.Error(), "record: "))
+		err = problem.New("%s", inFlags.Replace(closeErr.Error()))
 	}
 	if err == nil {
 		n.summary(o.Record.Dir, recorder.Stats())
