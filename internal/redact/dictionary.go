@@ -20,7 +20,11 @@ type dictionary struct {
 	words  map[string]word
 	public map[string]bool // values that identify objects
 	index  map[[minCopied]byte][]copied
+	work   int // comparisons of texts so far
 }
+
+// maxWork is the maximum number of comparisons for a call. Only a request that was made for it needs as many.
+const maxWork = 20_000_000
 
 // A word is a secret and its pseudonym.
 type word struct {
@@ -201,7 +205,11 @@ func (d *dictionary) replace(text string, kind reach) string {
 	var out strings.Builder
 	from := 0
 	for i := 0; i+minCopied <= len(text); i++ {
-		for _, c := range d.index[[minCopied]byte([]byte(text[i:i+minCopied]))] {
+		candidates := d.index[[minCopied]byte([]byte(text[i:i+minCopied]))]
+		if d.work += len(candidates); d.work > maxWork {
+			return text // the call fails
+		}
+		for _, c := range candidates {
 			if !strings.HasPrefix(text[i:], c.text) || c.reach > kind || c.reach != everywhere && !isWordAt(text, i, i+len(c.text)) {
 				continue
 			}

@@ -70,7 +70,7 @@ func (c *call) placeOf(tokens []string, value *node) (at place, parent *node) {
 			case known == nil:
 				known = &node{kind: jsonraw.Object} // the operation has an effect only if it is there
 			}
-			at = c.member(n, at, token, known)
+			at = c.member(factsOf(n), at, token, known)
 			n = next
 		}
 	}

@@ -21,7 +21,7 @@ import (
 // MaxValues is the maximum number of JSON values in a request and its answer.
 const MaxValues = 500_000
 
-// ErrTooLarge is the cause of an error about documents with more than MaxValues.
+// ErrTooLarge is the cause of an error about documents with more than MaxValues, or with very many copies of secrets.
 var ErrTooLarge = errors.New("the documents are too large")
 
 // maxText is the maximum length of an answer that is not JSON, in bytes.
@@ -88,6 +88,9 @@ func (r *Redactor) call(request, answer []byte, redacted bool) (_, _ []byte, err
 	if !r.off {
 		c.redactRequest(review)
 		c.redactAnswer(response)
+	}
+	if c.words.work > maxWork {
+		return nil, nil, ErrTooLarge
 	}
 	return review.appendTo(nil), response.appendTo(nil), nil
 }

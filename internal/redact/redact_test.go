@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestPublicValues requires that a secret which equals the name of an object is replaced in its place, and that the
@@ -101,11 +102,14 @@ func TestSecrets(t *testing.T) {
 		{"a private key", `miievqibadan`, `{"metadata":{"annotations":{"a":"-----BEGIN PRIVATE KEY-----\nSECRET\n-----END PRIVATE KEY-----"}}}`},
 		{"a bootstrap token", "0123456789abcdef", `{"metadata":{"annotations":{"a":"kubeadm join --token abcdef.SECRET x"}}}`},
 		{"a URL with a password", "hunter2", `{"spec":{"url":"https://ada:SECRET@git.example/shop"}}`},
+		{"a password with a slash", "hun/ter2", `{"spec":{"url":"https://ada:SECRET@git.example/shop"}}`},
+		{"a URL in a sentence", "hunter2", `{"spec":{"text":"clone https://git.example/@x or https://ada:SECRET@git.example:443/@ada now"}}`},
 		{"a URL with a token", "hunter2", `{"spec":{"url":"https://SECRET@git.example/shop"}}`},
 		{"a parameter of a URL", "hunter2", `{"spec":{"url":"https://git.example/shop?access_token=SECRET&x=1"}}`},
 		{"a data source name", "hunter2", `{"spec":{"source":"shop:SECRET@tcp(db:3306)/shop"}}`},
 		{"last-applied-configuration", "hunter2", `{"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":` +
 			`"{\"kind\":\"Pod\",\"spec\":{\"containers\":[{\"env\":[{\"name\":\"X\",\"value\":\"SECRET\"}]}]}}\n"}}}`},
+		{"last-applied-configuration that is not JSON", "hunter two", `{"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"SECRET"}}}`},
 		{"a Secret in last-applied-configuration", "aHVudGVyMg==", `{"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":` +
 			`"{\"apiVersion\":\"v1\",\"data\":{\"a\":\"SECRET\"},\"kind\":\"Secret\"}"}}}`},
 		{"YAML in a string", "hunter2", `{"spec":{"manifest":"env:\n- name: X\n  value: SECRET\n"}}`},
@@ -148,7 +152,7 @@ func TestPublic(t *testing.T) {
 			base64.StdEncoding.EncodeToString([]byte("-----BEGIN CERTIFICATE-----\nMIIB9f86DQx8yZ1Kq2\n-----END CERTIFICATE-----\n")) + `"}}]}`,
 		`{"kind":"ResourceQuota","spec":{"hard":{"secrets":"10","count/secrets":"10"}}}`,
 		`{"kind":"RoleBinding","subjects":[{"kind":"User","name":"system:serviceaccount:secret:default"}]}`,
-		`{"spec":{"url":"https://blog.example/@ada/post","mail":"ops@shop.example","text":"the bearer authentication of tokens"}}`,
+		`{"spec":{"url":"https://blog.example/@ada/post","other":"https://blog.example:443/@ada/post","mail":"ops@shop.example","text":"the bearer authentication of tokens"}}`,
 		`{"spec":{"affinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"kubernetes.io/hostname"}]},"maxTokens":4096}}`,
 		`{"kind":"Role","rules":[{"resources":["secrets"],"verbs":["get"]}]}`,
 	} {
@@ -258,6 +262,40 @@ func TestPaths(t *testing.T) {
 	for _, text := range []string{"", ".", "a..b", "a[", "a[]", "a[b]c", ".a"} {
 		if got, err := New(testKey(), []string{text}); err == nil || !strings.Contains(err.Error(), "field path") {
 			t.Errorf("%q: got %v, %v", text, got, err)
+		}
+	}
+}
+
+// TestLongTexts requires that the time does not grow with the square of the size. A request of a user must not keep the
+// CPU busy.
+func TestLongTexts(t *testing.T) {
+	const size = 2 << 20
+	repeat := func(text string) string { return strings.Repeat(text, size/len(text)) }
+	lines := ""
+	for i := range maxLines {
+		lines += fmt.Sprintf("aaaa%04d\\n", i)
+	}
+	began := time.Now()
+	for reason, object := range map[string]string{
+		"credentials on one line":   `{"a":"` + repeat("password: ") + `\n"}`,
+		"flags":                     `{"args":["` + repeat("--password x ") + `"]}`,
+		"signs":                     `{"a":"` + repeat("@") + `"}`,
+		"addresses":                 `{"a":"` + repeat("a://a:a@") + `"}`,
+		"blocks":                    `{"a":"` + repeat("-----BEGIN A") + `"}`,
+		"private keys":              `{"a":"` + repeat("-----BEGIN PRIVATE KEY-----") + `"}`,
+		"quotes":                    `{"a":"` + repeat(`token='\"`) + `"}`,
+		"base64":                    `{"a":"` + repeat("YWFh") + `"}`,
+		"members":                   `{"kind":"Secret",` + repeat(`"env":0,`) + `"x":0}`,
+		"documents in strings":      `{"a":"` + repeat("[") + `"}`,
+		"copies":                    `{"kind":"ConfigMap","data":{"a":"` + lines + `","b":"x"},"spec":"` + repeat("aaaa") + `"}`,
+		"a long name":               `{"` + repeat("a") + `":"b"}`,
+		"variables with references": `{"env":[{"name":"A","value":"` + repeat("$(") + `"}]}`,
+	} {
+		if _, _, err := redactor(t).Call([]byte(reviewOf(object)), nil); err != nil && !errors.Is(err, ErrTooLarge) {
+			t.Errorf("%s: %v", reason, err)
+		}
+		if took := time.Since(began); took > time.Minute {
+			t.Fatalf("%s: it takes %s", reason, took)
 		}
 	}
 }

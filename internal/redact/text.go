@@ -71,6 +71,9 @@ func merge(spans []span) []span {
 // pairs finds values after the name of a credential, as in password=…, "token": "…" and --api-key ….
 func (s *scanner) pairs() {
 	for i := range len(s.text) {
+		if last := len(s.found) - 1; last >= 0 && i < s.found[last].end {
+			continue // in a value
+		}
 		switch s.text[i] {
 		case '=', ':':
 			s.pair(i)
@@ -230,52 +233,81 @@ func (s *scanner) addresses() {
 	if !strings.Contains(s.text, "@") {
 		return
 	}
-	for i := 0; i < len(s.text); {
-		at := strings.IndexByte(s.text[i:], '@')
-		if at < 0 {
-			return
+	for start := 0; start < len(s.text); start++ {
+		end := start
+		for end < len(s.text) && strings.IndexByte(" \t\r\n\"'`<>,;()[]{}|", s.text[end]) < 0 {
+			end++
 		}
-		at += i
-		i = at + 1
-		start := strings.LastIndexAny(s.text[:at], " \t\r\n\"'`<>,;()[]{}|") + 1
-		before := s.text[start:at]
-		if _, authority, ok := strings.Cut(before, "://"); ok {
-			user, password, hasPassword := strings.Cut(authority, ":")
-			port := strings.Trim(strings.SplitN(password, "/", 2)[0], digits) == ""
-			if strings.ContainsAny(user, "/?#") || hasPassword && port && strings.Contains(password, "/") {
-				continue // the sign is in the path
-			}
-			begin := at - len(authority)
-			s.add(begin, begin+len(user))
-			s.add(at-len(password), at)
-			continue
-		}
-		user, password, ok := strings.Cut(before, ":")
-		if ok && user != "" && password != "" && !strings.Contains(user, "/") && !strings.HasPrefix(s.text[at:], "@sha") && user != "mailto" {
-			s.add(at-len(password), at)
-		}
+		s.address(start, end)
+		start = end
 	}
+}
+
+// address finds the user information in the word between two places of the text.
+func (s *scanner) address(start, end int) {
+	scheme := false
+	for {
+		word := s.text[start:end]
+		i := strings.Index(word, "://")
+		if i < 0 {
+			break
+		}
+		scheme = true
+		start += i + len("://")
+		start += s.authority(start, end)
+	}
+	at := strings.IndexByte(s.text[start:end], '@')
+	if scheme || at < 0 || strings.HasPrefix(s.text[start+at:], "@sha") { // a digest of an image
+		return
+	}
+	user, password, ok := strings.Cut(s.text[start:start+at], ":")
+	if ok && user != "" && user != "mailto" && !strings.Contains(user, "/") {
+		s.add(start+at-len(password), start+at)
+	}
+}
+
+// authority finds the user information that begins at start, after the scheme of a URL. It returns its length.
+func (s *scanner) authority(start, end int) int {
+	word := s.text[start:end]
+	host := strings.IndexAny(word, "/?#")
+	if host < 0 {
+		host = len(word)
+	}
+	if _, port, ok := strings.Cut(word[:host], ":"); ok && !strings.Contains(port, "@") && strings.Trim(port, digits) != "" {
+		host = len(word) // no port, so the slash is a part of the password
+	}
+	at := strings.LastIndexByte(word[:host], '@')
+	if at < 0 {
+		return 0
+	}
+	user, password, _ := strings.Cut(word[:at], ":")
+	s.add(start, start+len(user))
+	s.add(start+at-len(password), start+at)
+	return at
 }
 
 // blocks finds private keys in PEM.
 func (s *scanner) blocks() {
+	const begin, maxLabel = "-----BEGIN ", 64
 	for from := 0; ; {
-		i := strings.Index(s.text[from:], "-----BEGIN ")
+		i := strings.Index(s.text[from:], begin)
 		if i < 0 {
 			return
 		}
 		start := from + i
-		label, _, _ := strings.Cut(s.text[start+len("-----BEGIN "):], "-----")
-		end := strings.Index(s.text[start:], "-----END "+label+"-----")
-		if end < 0 {
-			end = len(s.text)
-		} else {
-			end += start + len("-----END "+label+"-----")
+		from = start + len(begin)
+		label, _, _ := strings.Cut(s.text[from:min(from+maxLabel, len(s.text))], "-----")
+		if !strings.Contains(label, "PRIVATE KEY") {
+			continue
 		}
-		if strings.Contains(label, "PRIVATE KEY") {
-			s.add(start, end)
+		end := "-----END " + label + "-----"
+		i = strings.Index(s.text[start:], end)
+		if i < 0 {
+			s.add(start, len(s.text))
+			return
 		}
-		from = min(start+len("-----BEGIN "), len(s.text))
+		from = start + i + len(end)
+		s.add(start, from)
 	}
 }
 

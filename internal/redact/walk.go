@@ -31,6 +31,9 @@ type place struct {
 	refs  bool   // the value may have references to variables
 }
 
+// lastApplied is the annotation in which kubectl apply stores the object.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
 // maxNested is the depth to which documents in strings are read.
 const maxNested = 4
 
@@ -38,13 +41,14 @@ const maxNested = 4
 func (c *call) walk(n *node, p place) {
 	switch n.kind {
 	case jsonraw.Object:
+		f := factsOf(n)
 		for i := range n.kids {
 			value := &n.kids[i]
 			if n.names[i] == "patch" && value.kind == jsonraw.Array && p.name == "response" {
 				c.patch(value)
 				continue
 			}
-			c.walk(value, c.member(n, p, n.names[i], value))
+			c.walk(value, c.member(f, p, n.names[i], value))
 		}
 	case jsonraw.Array:
 		c.walkArray(n, p)
@@ -89,9 +93,34 @@ func isSecretArgument(flag, argument string) bool {
 	return isSecretFlag(flag)
 }
 
-// member returns the place of a member of the object n, which is at p. The object is nil if it is unknown, and so is
-// the value if only its place is known.
-func (c *call) member(n *node, p place, name string, value *node) place {
+// facts are what the place of a member depends on, besides its own name.
+type facts struct {
+	known      bool   // the object is known
+	kind, name string // the members kind and name of the object
+	isVariable bool   // the object has a member value or valueFrom
+}
+
+// factsOf returns the facts about an object, which may be nil.
+func factsOf(n *node) facts {
+	if n == nil {
+		return facts{}
+	}
+	f := facts{known: true}
+	for i, name := range n.names {
+		switch value := &n.kids[i]; {
+		case name == "kind" && value.kind == jsonraw.String:
+			f.kind = value.text
+		case name == "name" && value.kind == jsonraw.String:
+			f.name = value.text
+		case name == "value" || name == "valueFrom":
+			f.isVariable = true
+		}
+	}
+	return f
+}
+
+// member returns the place of a member of the object at p. The value is nil if only its place is known.
+func (c *call) member(f facts, p place, name string, value *node) place {
 	at := place{name: name, depth: p.depth, refs: p.rule == variable}
 	if p.rule == certain || p.rule == likely || p.rule == encoded {
 		at.rule = p.rule
@@ -106,7 +135,7 @@ func (c *call) member(n *node, p place, name string, value *node) place {
 		at.rule = certain
 	case at.rule != byForm:
 	default:
-		at.rule = c.ruleFor(n, p, name, value)
+		at.rule = c.ruleFor(f, p, name, value)
 	}
 	return at
 }
@@ -117,8 +146,8 @@ func isObjectOf(p place, name string) bool {
 }
 
 // ruleFor returns the rule for a member whose place has none.
-func (c *call) ruleFor(n *node, p place, name string, value *node) rule {
-	if r := c.ruleOfData(n, p, name); r != byForm {
+func (c *call) ruleFor(f facts, p place, name string, value *node) rule {
+	if r := c.ruleOfData(f.kind, p, name); r != byForm {
 		return r
 	}
 	isText := value == nil || value.isText() || isTextList(value)
@@ -128,13 +157,13 @@ func (c *call) ruleFor(n *node, p place, name string, value *node) rule {
 	case name == "extra" && value != nil && isExtra(value):
 		return certain
 	case p.rule == variable:
-		return ruleOfVariable(n, p, name, value)
+		return ruleOfVariable(f, p, name, value)
 	case isText && isCredential(name):
 		if value != nil && isPlural(name) && quantity.MatchString(value.text) {
 			return byForm // a number of them
 		}
 		return certain
-	case isText && name == "value" && n == nil && p.item, isText && name == "value" && isCredential(n.str("name")):
+	case isText && name == "value" && (!f.known && p.item || isCredential(f.name)):
 		return certain
 	case name == "args" || name == "command":
 		return argument
@@ -146,9 +175,8 @@ func (c *call) ruleFor(n *node, p place, name string, value *node) rule {
 }
 
 // ruleOfData returns the rule for the data of Secrets and ConfigMaps.
-func (c *call) ruleOfData(n *node, p place, name string) rule {
+func (c *call) ruleOfData(kind string, p place, name string) rule {
 	inObject := (p.name == "object" || p.name == "oldObject") && p.depth == 0 && !p.item && c.request != nil
-	kind := n.str("kind")
 	if kind == "" && inObject {
 		kind = c.request.member("kind").str("kind")
 	}
@@ -164,8 +192,8 @@ func (c *call) ruleOfData(n *node, p place, name string) rule {
 }
 
 // ruleOfVariable returns the rule for a member of an object in a list or map of environment variables.
-func ruleOfVariable(n *node, p place, name string, value *node) rule {
-	isEntry := p.item || n.member("value") != nil || n.member("valueFrom") != nil
+func ruleOfVariable(f facts, p place, name string, value *node) rule {
+	isEntry := p.item || f.isVariable
 	switch {
 	case value != nil && !value.isText():
 		if isEntry {
@@ -174,7 +202,7 @@ func ruleOfVariable(n *node, p place, name string, value *node) rule {
 		return variable
 	case isEntry && name != "value":
 		return byForm
-	case isEntry && isCredential(n.str("name")), isCredential(name):
+	case isEntry && isCredential(f.name), isCredential(name):
 		return certain
 	}
 	return likely
@@ -242,6 +270,10 @@ func (c *call) form(n *node, p place) {
 			}
 			c.parser.nodes = nodes
 		}
+	}
+	if p.name == lastApplied {
+		n.text, n.done = c.pseudonym(n.text, true), true // it should have been JSON
+		return
 	}
 	kind := prose
 	switch {
