@@ -134,7 +134,7 @@ func (d *dictionary) collectPublic(n *node) {
 }
 
 // ownNames are the names of maps whose keys are chosen by users.
-var ownNames = map[string]bool{"data": true, "stringData": true, "binaryData": true, "annotations": true, "labels": true, "extra": true}
+var ownNames = setOf("data stringData binaryData annotations labels extra")
 
 // build prepares the search. It must be called after the last add.
 func (d *dictionary) build() {

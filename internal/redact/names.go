@@ -11,9 +11,10 @@ import (
 // header, a flag or a parameter. Only the last word counts, so secretName and tokenExpirationSeconds are not.
 func isCredential(name string) bool {
 	last, previous := lastWords(name)
-	switch last {
-	case "pwd", "pass", "credential", "credentials", "creds", "authorization", "cookie", "cookies", "jwt", "otp", "pat", "bearer", "dsn", "psk", "keytab":
+	if credentialWords[last] {
 		return true
+	}
+	switch last {
 	case "key", "keys":
 		return keyOwners[previous]
 	case "id":
@@ -23,7 +24,7 @@ func isCredential(name string) bool {
 		return previous == "connection"
 	}
 	one := strings.TrimSuffix(last, "s")
-	for _, suffix := range [...]string{"password", "passwd", "passphrase", "secret", "token", "apikey", "accesskey", "secretkey", "privatekey"} {
+	for _, suffix := range credentialSuffixes {
 		if strings.HasSuffix(one, suffix) {
 			return true
 		}
@@ -34,12 +35,17 @@ func isCredential(name string) bool {
 // isPlural reports whether a name could be that of a number of things, such as maxTokens.
 func isPlural(name string) bool { return strings.HasSuffix(strings.ToLower(name), "s") }
 
+// credentialWords are the words that make a name that of a credential. credentialSuffixes also do so as the end of a
+// word, as in PGPASSWORD.
+var (
+	credentialWords = setOf(`pwd pass credential credentials creds authorization cookie cookies jwt otp pat bearer dsn
+		psk keytab`)
+	credentialSuffixes = strings.Fields(`password passwd passphrase secret token apikey accesskey secretkey privatekey`)
+)
+
 // keyOwners are the words that, before "key", make it a secret.
-var keyOwners = map[string]bool{
-	"api": true, "access": true, "secret": true, "private": true, "signing": true, "encryption": true, "master": true, "shared": true,
-	"account": true, "storage": true, "license": true, "auth": true, "client": true, "ssh": true, "deploy": true,
-	"session": true, "app": true, "application": true, "service": true, "tls": true, "wireguard": true, "preshared": true, "recovery": true,
-}
+var keyOwners = setOf(`api access secret private signing encryption master shared account storage license auth client ssh
+	deploy session app application service tls wireguard preshared recovery`)
 
 // lastWords returns the last two words of a name in lower case. It splits camelCase, and at all other characters than
 // letters and digits. Of an annotation, only the part after the slash counts.
@@ -102,11 +108,8 @@ func isVariable(name string) bool {
 
 // publicNames are the names of fields that identify objects. A secret that equals the value of such a field is no
 // longer secret, and replacing the value would make the request about another object.
-var publicNames = map[string]bool{
-	"kind": true, "apiVersion": true, "name": true, "generateName": true, "namespace": true, "uid": true, "operation": true,
-	"username": true, "resource": true, "group": true, "version": true, "subResource": true, "image": true, "type": true,
-	"protocol": true, "fieldManager": true, "manager": true, "topologyKey": true, "effect": true, "operator": true,
-}
+var publicNames = setOf(`kind apiVersion name generateName namespace uid operation username resource group version
+	subResource image type protocol fieldManager manager topologyKey effect operator`)
 
 // isPublic reports whether a field with this name identifies something or has one of a few values.
 func isPublic(name string) bool {

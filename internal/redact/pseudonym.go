@@ -109,7 +109,10 @@ func class(n int) int {
 // A shape returns the pseudonym for secrets of one shape, or false.
 type shape func(g *generator, secret string) (string, bool)
 
-var shapes = []shape{numberShape, durationShape, addressShape, timeShape, uuidShape, hexShape, documentShape, pemShape, urlShape, emailShape, base64Shape}
+var shapes = []shape{
+	numberShape, durationShape, addressShape, timeShape, uuidShape, hexShape, documentShape, pemShape, urlShape,
+	emailShape, base64Shape,
+}
 
 // quantity matches numbers, quantities and percentages.
 var quantity = regexp.MustCompile(`^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,2}|[numkKMGTPE]|[KMGTPE]i|%)?$`)
@@ -276,5 +279,6 @@ func base64Shape(g *generator, secret string) (string, bool) {
 
 // mixed reports whether a text has lower-case letters, upper-case letters and digits.
 func mixed(text string) bool {
-	return strings.ContainsAny(text, digits) && strings.ContainsAny(text, lowerWord[:26]) && strings.ContainsAny(text, base64s[:26])
+	return strings.ContainsAny(text, digits) && strings.ContainsAny(text, lowerWord[:26]) &&
+		strings.ContainsAny(text, base64s[:26])
 }

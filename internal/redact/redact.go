@@ -240,9 +240,7 @@ func (c *call) copies(n *node, kind reach) {
 }
 
 // proseNames are the names of fields whose text no program depends on.
-var proseNames = map[string]bool{
-	"annotations": true, "auditAnnotations": true, "warnings": true, "message": true, "args": true, "command": true, "description": true,
-}
+var proseNames = setOf("annotations auditAnnotations warnings message args command description")
 
 // scrub returns a text without the secrets in it that are found by their form.
 func (c *call) scrub(text string, kind textKind) string {

@@ -168,10 +168,22 @@ func (c *call) ruleFor(f facts, p place, name string, value *node) rule {
 	case name == "args" || name == "command":
 		return argument
 	}
-	if is, loose := isEnvironment(name); is && p.name != "properties" && (value == nil || !value.isText() && (!loose || value.kind == jsonraw.Array || allVariables(value))) {
+	if is, loose := isEnvironment(name); is && p.name != "properties" && canBeEnvironment(value, loose) {
 		return variable
 	}
 	return byForm
+}
+
+// canBeEnvironment reports whether a value can be a list or map of environment variables. With loose true, the name of
+// the field alone does not say so.
+func canBeEnvironment(value *node, loose bool) bool {
+	switch {
+	case value == nil:
+		return true
+	case value.isText():
+		return false
+	}
+	return !loose || value.kind == jsonraw.Array || allVariables(value)
 }
 
 // ruleOfData returns the rule for the data of Secrets and ConfigMaps.
@@ -282,7 +294,7 @@ func (c *call) form(n *node, p place) {
 	case isPublic(p.name) || strings.HasPrefix(n.text, "system:"):
 		kind = identifier
 	}
-	if rest, ok := strings.CutPrefix(n.text, "-p"); kind == arguments && ok && strings.Trim(rest, digits+"=") != "" && !strings.HasPrefix(rest, "-") && isPassword(rest) {
+	if rest, ok := strings.CutPrefix(n.text, "-p"); ok && kind == arguments && isPassword(rest) {
 		n.text = "-p" + c.pseudonym(rest, true)
 		return
 	}
@@ -292,7 +304,7 @@ func (c *call) form(n *node, p place) {
 // isPassword reports whether the rest of a flag such as -phunter2 can be a password, and not the rest of a name such as
 // -port or -path=/etc.
 func isPassword(rest string) bool {
-	return !strings.ContainsAny(rest, "=/:") && strings.ContainsAny(rest, digits)
+	return strings.Trim(rest, digits) != "" && !strings.ContainsAny(rest, "=/:-") && strings.ContainsAny(rest, digits)
 }
 
 // whole returns the pseudonym of a value. With refs true, it keeps references to environment variables.

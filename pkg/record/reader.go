@@ -60,8 +60,8 @@ type VersionError struct {
 }
 
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("line %d has the format %q, and this version reads %q only: use the version of admitkit that wrote the file",
-		e.Line, textutil.Clip(e.Format, 100), Format)
+	return fmt.Sprintf("line %d has the format %q, and this version reads %q only: "+
+		"use the version of admitkit that wrote the file", e.Line, textutil.Clip(e.Format, 100), Format)
 }
 
 // NewReader returns a reader of a file of a [Recorder].
@@ -150,7 +150,8 @@ func (r *Reader) end(err error) {
 // isDamage reports whether an error is one of a compressed file that is cut off or damaged.
 func isDamage(err error) bool {
 	var corrupt flate.CorruptInputError
-	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.As(err, &corrupt)
+	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) ||
+		errors.As(err, &corrupt)
 }
 
 func (r *Reader) skip(reason error) {
@@ -191,8 +192,10 @@ func parseLine(line []byte) (*Call, error) {
 		return nil, err
 	}
 	return &Call{
-		Time: in.Time, Webhook: in.Webhook, Type: in.Type, Path: in.Path, Outcome: in.Outcome, Mode: in.Mode, Withheld: in.Withheld, Code: in.Code,
-		Duration: time.Duration(math.Round(in.Seconds*1e6)) * time.Microsecond, Novel: in.Novel, Key: in.Key, Request: in.Request, Answer: answer,
+		Time: in.Time, Webhook: in.Webhook, Type: in.Type, Path: in.Path,
+		Outcome: in.Outcome, Mode: in.Mode, Withheld: in.Withheld, Code: in.Code,
+		Duration: time.Duration(math.Round(in.Seconds*1e6)) * time.Microsecond,
+		Novel:    in.Novel, Key: in.Key, Request: in.Request, Answer: answer,
 	}, nil
 }
 

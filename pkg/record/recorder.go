@@ -133,8 +133,9 @@ func (r *Recorder) observe(o *webhook.Observation, path string) {
 	e := entries.Get().(*entry)
 	e.memory = append(append(e.memory[:0], o.Body...), o.Answer...)
 	e.call = Call{
-		Time: now.Add(-o.Duration), Webhook: o.Hook, Type: typeOf(o), Path: path, Outcome: o.Outcome, Mode: o.Mode, Withheld: o.Withheld,
-		Code: int(o.Code), Duration: o.Duration, Novel: why == asNovel, Key: r.keyID, Request: e.memory[:len(o.Body)], Answer: e.memory[len(o.Body):],
+		Time: now.Add(-o.Duration), Webhook: o.Hook, Type: typeOf(o), Path: path,
+		Outcome: o.Outcome, Mode: o.Mode, Withheld: o.Withheld, Code: int(o.Code), Duration: o.Duration,
+		Novel: why == asNovel, Key: r.keyID, Request: e.memory[:len(o.Body)], Answer: e.memory[len(o.Body):],
 	}
 	select {
 	case r.queue <- e:

@@ -195,7 +195,8 @@ func (n *notes) summary(dir string, s record.Stats) {
 		text += fmt.Sprintf("; %d were not sampled", s.NotSampled)
 	}
 	if dropped > 0 {
-		text += fmt.Sprintf("; %d were dropped (queue full %d, disk failed %d, too large %d, unreadable %d)", dropped, s.QueueFull, s.DiskFailed, s.TooLarge, s.Unreadable)
+		text += fmt.Sprintf("; %d were dropped (queue full %d, disk failed %d, too large %d, unreadable %d)",
+			dropped, s.QueueFull, s.DiskFailed, s.TooLarge, s.Unreadable)
 	}
 	n.note("%s", text)
 }
