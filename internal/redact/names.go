@@ -56,7 +56,7 @@ func lastWords(name string) (last, previous string) {
 	return last, previous
 }
 
-// cutWord returns the last word of a name in lower case, and what precedes it.
+// cutWord returns the last word of a name in lower case, and the part of the name before it.
 func cutWord(name string) (word, rest string) {
 	end := len(name)
 	for end > 0 && !isWordByte(name[end-1]) {

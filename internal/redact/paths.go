@@ -67,7 +67,7 @@ func tokensOf(pointer string) []string {
 	return tokens
 }
 
-// next returns what is left of the paths after one more name. done reports whether one of them is complete.
+// next removes the next name from the paths, and returns those that match and are longer. done reports whether one of them is complete.
 func next(paths []path, name string) (left []path, done bool) {
 	for _, p := range paths {
 		if p[0] != name && p[0] != "*" {

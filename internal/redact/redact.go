@@ -163,8 +163,8 @@ func (c *call) pseudonym(secret string, certain bool) string {
 	return pseudonym
 }
 
-// parts adds the parts of a secret to the dictionary, because a message may quote one of them: the strings of a JSON
-// document, and what has the form of a secret.
+// parts adds the parts of a secret to the dictionary, because a message may quote one of them. The parts are the
+// strings of a JSON document, and texts with the form of a secret.
 func (c *call) parts(secret string, certain bool) {
 	if strings.HasPrefix(secret, "{") || strings.HasPrefix(secret, "[") {
 		if doc, err := c.parser.parse([]byte(secret)); err == nil {

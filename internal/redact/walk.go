@@ -13,7 +13,7 @@ import (
 type rule int
 
 const (
-	byForm   rule = iota // only what looks like a secret
+	byForm   rule = iota // only texts with the form of a secret
 	certain              // all strings and numbers
 	likely               // all strings and numbers, but most of them are no secrets
 	encoded              // all strings; they are base64
@@ -26,7 +26,7 @@ type place struct {
 	name  string // of the member that is, or contains, the value
 	rule  rule
 	depth int    // of documents in strings
-	paths []path // what is left of the paths of the user
+	paths []path // the rest of those paths of the user that match so far
 	item  bool   // the value is an element of an array
 	refs  bool   // the value may have references to variables
 }
@@ -93,7 +93,7 @@ func isSecretArgument(flag, argument string) bool {
 	return isSecretFlag(flag)
 }
 
-// facts are what the place of a member depends on, besides its own name.
+// facts are the properties of an object on which the places of its members depend.
 type facts struct {
 	known      bool   // the object is known
 	kind, name string // the members kind and name of the object

@@ -108,7 +108,7 @@ func outcomeOf(code int, answer []byte) (webhook.Outcome, int32) {
 		return webhook.Failed, int32(code)
 	case !got.Response.Allowed:
 		if got.Response.Status.Code < http.StatusBadRequest {
-			return webhook.Denied, http.StatusBadRequest // what the API server makes of it
+			return webhook.Denied, http.StatusBadRequest // the API server sends this code to the user
 		}
 		return webhook.Denied, got.Response.Status.Code
 	case len(got.Response.Patch) > 0:

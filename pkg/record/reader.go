@@ -32,15 +32,15 @@ type Reader struct {
 	err    error // ends the reading
 }
 
-// A ReadReport says what a [Reader] has read so far.
+// A ReadReport counts the lines that a [Reader] has read so far.
 type ReadReport struct {
 	// Lines is the number of lines, and Calls the number of those that are calls.
 	Lines, Calls int
 	// Skipped is the number of lines that are not calls, without empty ones. Examples are the first ones.
 	Skipped  int
 	Examples []SkippedLine
-	// CutOff says why the file could not be read to its end. It is nil if it could. A file that is still being written,
-	// or whose writer was killed, is cut off.
+	// CutOff says why the file could not be read to its end. It is nil if it could. A file is cut off
+	// while it is being written, or if its writer was killed.
 	CutOff error
 }
 
@@ -91,7 +91,7 @@ func (r *Reader) Next() (*Call, error) {
 	return nil, r.err
 }
 
-// Report returns what was read so far.
+// Report returns the numbers of the lines that were read so far.
 func (r *Reader) Report() ReadReport { return r.report }
 
 // next reads a line. It returns nil if the line is not a call, and sets r.err at the end.

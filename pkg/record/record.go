@@ -73,8 +73,8 @@ type Options struct {
 	MaxQueueBytes int64
 
 	// KeyFile is a file with the key of the pseudonyms. If it does not exist, New writes a random key to it. Recorders
-	// with the same key use the same pseudonyms. Who has the key can test guesses of short secrets, so do not keep it with
-	// the recordings. If KeyFile is empty, the recorder has a random key of its own.
+	// with the same key use the same pseudonyms. With the key, short secrets can be found by
+	// trying, so do not keep it with the recordings. If KeyFile is empty, the recorder has a random key of its own.
 	KeyFile string
 	// SecretPaths are further fields of objects whose values are secret, such as "spec.users[*].pin" or
 	// "metadata.annotations[example.com/pin]". An asterisk stands for any name or index.

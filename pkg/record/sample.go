@@ -106,7 +106,7 @@ func (s *sampler) forget() {
 	clear(s.seen)
 }
 
-// combination returns a hash of what makes a call like others.
+// combination returns a hash of the properties by which calls are alike.
 func (s *sampler) combination(o *webhook.Observation, path string) uint64 {
 	sum := maphash.Comparable(s.seed, struct {
 		hook, path        string

@@ -23,9 +23,9 @@ type Stats struct {
 	DiskFailed int64
 	// TooLarge is the number of calls that were dropped because of their size.
 	TooLarge int64
-	// Unreadable is the number of calls whose request is not JSON, so that their secrets cannot be found.
+	// Unreadable is the number of dropped calls that were not JSON. Their secrets cannot be found.
 	Unreadable int64
-	// WrittenBytes is the size of what was written to files.
+	// WrittenBytes is the number of bytes that were written to files.
 	WrittenBytes int64
 	// QueuedBytes is the memory of the calls in the queue.
 	QueuedBytes int64

@@ -187,7 +187,7 @@ func (n *notes) limited() func(error) {
 	}
 }
 
-// summary prints what was recorded.
+// summary prints the numbers of recorded and dropped calls.
 func (n *notes) summary(dir string, s record.Stats) {
 	dropped := s.QueueFull + s.DiskFailed + s.TooLarge + s.Unreadable
 	text := fmt.Sprintf("recorded %s in %s", textutil.Count(int(s.Recorded), "call"), dir)
