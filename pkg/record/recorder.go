@@ -39,7 +39,7 @@ type Recorder struct {
 	ends atomic.Pointer[map[hookKey]func(*webhook.Observation)] // what Begin returns; replaced, never changed
 }
 
-var _ webhook.Observer = (*Recorder)(nil)
+var _ webhook.BodyObserver = (*Recorder)(nil)
 
 // maxQueued is the maximum number of calls in the queue, and maxCallBytes the maximum size of one, in bytes.
 const (
@@ -108,6 +108,9 @@ func (r *Recorder) add(key hookKey, path string) func(*webhook.Observation) {
 	r.ends.Store(&more)
 	return more[key]
 }
+
+// ObservesBodies implements [webhook.BodyObserver].
+func (r *Recorder) ObservesBodies() {}
 
 // observe records a call, if it is chosen. It does not wait.
 func (r *Recorder) observe(o *webhook.Observation, path string) {

@@ -25,6 +25,8 @@ type withheld struct {
 	seen []webhook.Observation
 }
 
+func (w *withheld) ObservesBodies() {}
+
 func (w *withheld) Begin(ctx context.Context, _ *webhook.Hook, _ *http.Request) (context.Context, func(*webhook.Observation)) {
 	return ctx, func(o *webhook.Observation) {
 		w.mu.Lock()

@@ -3,6 +3,7 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"slices"
@@ -62,11 +63,10 @@ type Observation struct {
 	Duration time.Duration
 	// BodyBytes is the size of the request body, in bytes.
 	BodyBytes int
-	// Body is the request body, or nil if it was not read to its end. It may hold secrets.
-	Body []byte
-	// Answer is the body of the answer: an AdmissionReview, or the metav1.Status of a failure. It is nil for a call that
-	// was Refused.
-	Answer []byte
+	// Body and Answer are copies for a BodyObserver. If the hook has none, they are nil. Body is the request body, or nil if
+	// it was not read to its end. It may hold secrets. Answer is an AdmissionReview, or the metav1.Status of a failure. It
+	// is nil for a call that was Refused.
+	Body, Answer []byte
 	// PatchBytes is the size of the patch, in bytes, and PatchOperations its number of operations.
 	PatchBytes, PatchOperations int
 }
@@ -77,7 +77,7 @@ type Observer interface {
 	// Begin is called before the body is read. It returns a context derived from ctx, from which the
 	// handler's context is derived. The returned function may be nil. It is called once, after the
 	// answer is encoded and before it is sent, perhaps in a different goroutine from Begin. It must
-	// not keep the Observation, and must not change its Body and Answer. Begin may read the headers of r, but not its body. For a call
+	// not keep the Observation. Begin may read the headers of r, but not its body. For a call
 	// without valid credentials, r has no headers, so that the client cannot choose which trace is
 	// continued.
 	Begin(ctx context.Context, h *Hook, r *http.Request) (context.Context, func(*Observation))
@@ -88,6 +88,14 @@ type ConnectionObserver interface {
 	// HandshakeFailed is called for each TLS handshake that failed. class is one of a few constants, so it can
 	// be a metric label.
 	HandshakeFailed(class string)
+}
+
+// A BodyObserver is an Observer that needs the Body and the Answer of each Observation. They are copied for it, because
+// later calls use the memory again.
+type BodyObserver interface {
+	Observer
+	// ObservesBodies does nothing.
+	ObservesBodies()
 }
 
 // WithObserver returns a hook that also reports its calls to these observers.
@@ -108,6 +116,7 @@ type observedCall struct {
 	ends     []func(*Observation)
 	memory   [3]func(*Observation) // of ends, for the usual number of observers
 	body     []byte                // nil until it was read
+	copies   bool                  // there is a BodyObserver
 	reported atomic.Bool
 	result   Observation // once reported
 }
@@ -138,6 +147,9 @@ func observable(r *http.Request, refusal *clientauth.Refusal) *http.Request {
 
 func (o *observedCall) begin(ctx context.Context, observer Observer, h *Hook, r *http.Request) (next context.Context) {
 	next = ctx
+	if _, ok := observer.(BodyObserver); ok {
+		o.copies = true
+	}
 	defer recoverObserver(ctx)
 	own, end := observer.Begin(ctx, h, r)
 	if own != nil {
@@ -175,7 +187,12 @@ func (o *observedCall) end(x *exchange) {
 	if x.effect.err != nil {
 		result.Err = x.effect.err
 	}
-	result.Body, result.BodyBytes, result.Duration = o.body, len(o.body), time.Since(x.ctx.Start)
+	result.BodyBytes, result.Duration = len(o.body), time.Since(x.ctx.Start)
+	if o.copies {
+		result.Body, result.Answer = bytes.Clone(o.body), bytes.Clone(result.Answer)
+	} else {
+		result.Answer = nil
+	}
 	for _, end := range slices.Backward(o.ends) {
 		func() {
 			defer recoverObserver(x.ctx.Parent)
