@@ -82,8 +82,8 @@ const (
 	Owners Share = "Owners"
 )
 
-// Parse reads a configuration. hooks has the names of the webhooks that may have entries. The errors name the fields.
-func Parse(content []byte, hooks []string) (*Config, error) {
+// parse reads a configuration. hooks has the names of the webhooks that may have entries. The errors name the fields.
+func parse(content []byte, hooks []string) (*Config, error) {
 	config := &Config{}
 	if moreDocuments().Match(bytes.TrimLeft(content, "-\n\r ")) {
 		return nil, errors.New("the file has several documents: keep one")
@@ -165,8 +165,7 @@ func (r *Rule) check(at *field.Path) (errs field.ErrorList) {
 		errs = append(errs, field.Invalid(at.Child("percent"), *r.Percent, "must be from 0 to 100"))
 	}
 	switch {
-	case r.Of == "":
-		r.Of = Namespaces
+	case r.Of == "": // means Namespaces
 	case r.Of != Namespaces && r.Of != Owners:
 		errs = append(errs, field.NotSupported(at.Child("of"), r.Of, []Share{Namespaces, Owners}))
 	case r.Percent == nil:

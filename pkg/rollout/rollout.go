@@ -62,7 +62,7 @@ func New(file string, o Options, hooks ...*webhook.Hook) (*Rollout, error) {
 	r.file = reload.New(reload.Options[*Config]{
 		Paths: []string{file}, Report: r.report,
 		Parse: func(contents [][]byte) (*Config, error) {
-			config, err := Parse(contents[0], names)
+			config, err := parse(contents[0], names)
 			if err == nil && config.readsNamespaces() && o.Namespaces == nil {
 				err = errNeedsNamespaces
 			}
