@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,7 +63,7 @@ func namespaces(_ context.Context, name string) (map[string]string, error) {
 }
 
 // modeOf returns the mode in which the hook answers a request, or an empty one if the call fails.
-func modeOf(t *testing.T, hook *webhook.Hook, req *admissionv1.AdmissionRequest) webhook.Mode {
+func modeOf(t *testing.T, hook http.Handler, req *admissionv1.AdmissionRequest) webhook.Mode {
 	t.Helper()
 	decision := webhooktest.Decision(t, hook, req)
 	switch {
