@@ -219,3 +219,13 @@ func outcomesOf(mutating bool) []webhook.Outcome {
 	}
 	return slices.DeleteFunc(slices.Clone(outcomes), func(o webhook.Outcome) bool { return o == webhook.Mutated })
 }
+
+// withheldOf returns the outcomes that the hook can withhold in the modes Warn and Shadow, except for Canceled, which
+// says nothing about the hook.
+func withheldOf(mutating bool) []webhook.Outcome {
+	list := []webhook.Outcome{webhook.Denied, webhook.Failed, webhook.Panicked, webhook.TimedOut}
+	if mutating {
+		list = append(list, webhook.Mutated)
+	}
+	return list
+}

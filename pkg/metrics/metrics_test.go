@@ -67,6 +67,23 @@ func TestWithheldDecisions(t *testing.T) {
 	})
 }
 
+// TestWithheldSeriesExist requires that the counters of a hook with modes exist before its first call.
+func TestWithheldSeriesExist(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	newMetrics(t, reg, metrics.Options{Hooks: []*webhook.Hook{mutating("a.example.com").WithMode(webhook.Shadow), validating("b.example.com").WithMode(webhook.Enforce), validating("c.example.com")}})
+	got := scrape(t, reg)
+	for _, mode := range []string{"Warn", "Shadow"} {
+		for _, outcome := range []string{"denied", "failed", "panicked", "timed_out"} {
+			for _, name := range []string{`type="mutating",webhook="a.example.com"`, `type="validating",webhook="b.example.com"`} {
+				check(t, got, map[string]float64{fmt.Sprintf(`admitkit_withheld_total{mode=%q,outcome=%q,%s}`, mode, outcome, name): 0})
+			}
+		}
+	}
+	if names := about(got, "admitkit_withheld_total"); len(names) != 2*(5+4) {
+		t.Errorf("there are %v", names)
+	}
+}
+
 func TestInFlight(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m, hook := newMetrics(t, reg, metrics.Options{}), validating("a.example.com")

@@ -26,7 +26,7 @@ type series struct {
 	patch       prometheus.Observer // nil for validating hooks, as is patchNumber
 	patchNumber prometheus.Observer
 	outcomes    map[webhook.Outcome]*outcome
-	withheld    *prometheus.CounterVec     // of this hook, by mode and outcome; most hooks have none
+	withheld    *prometheus.CounterVec     // of this hook, by mode and outcome
 	end         func(*webhook.Observation) // calls finish without a trace ID; created once, not per call
 }
 
@@ -44,10 +44,10 @@ func (m *Metrics) of(h *webhook.Hook) *series {
 	if s := (*m.hooks.Load())[key]; s != nil {
 		return s
 	}
-	return m.add(key)
+	return m.add(key, h.HasModes())
 }
 
-func (m *Metrics) add(key hookKey) *series {
+func (m *Metrics) add(key hookKey, modes bool) *series {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known := *m.hooks.Load()
@@ -55,12 +55,14 @@ func (m *Metrics) add(key hookKey) *series {
 		return s
 	}
 	more := maps.Clone(known)
-	more[key] = m.newSeries(key)
+	more[key] = m.newSeries(key, modes)
 	m.hooks.Store(&more)
 	return more[key]
 }
 
-func (m *Metrics) newSeries(key hookKey) *series {
+// newSeries returns the series of a hook. With modes, the series of what the hook withholds begin at zero, too. Otherwise
+// a rate would not count the first denial, failure or panic.
+func (m *Metrics) newSeries(key hookKey, modes bool) *series {
 	name, kind := text(key.name), "validating"
 	if key.mutating {
 		kind = "mutating"
@@ -74,6 +76,13 @@ func (m *Metrics) newSeries(key hookKey) *series {
 	if key.mutating {
 		s.patch = m.patch.WithLabelValues(name, kind)
 		s.patchNumber = m.patchChanges.WithLabelValues(name, kind)
+	}
+	if modes {
+		for _, mode := range []webhook.Mode{webhook.Warn, webhook.Shadow} {
+			for _, o := range withheldOf(key.mutating) {
+				s.withheld.WithLabelValues(string(mode), string(o))
+			}
+		}
 	}
 	for _, o := range outcomesOf(key.mutating) {
 		s.outcomes[o] = &outcome{

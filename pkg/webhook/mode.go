@@ -77,6 +77,9 @@ func (h *Hook) WithModes(choose ModeFunc) *Hook {
 	return &c
 }
 
+// HasModes reports whether [Hook.WithMode] or [Hook.WithModes] returned the hook, so that not all of its calls may enforce.
+func (h *Hook) HasModes() bool { return h.chooseMode != nil }
+
 // An effect records the mode of a call, and the decision that the mode withholds. The zero value enforces.
 type effect struct {
 	mode     Mode

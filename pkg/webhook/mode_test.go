@@ -119,6 +119,12 @@ func TestEnforce(t *testing.T) {
 	for _, mode := range []webhook.Mode{webhook.Enforce, ""} {
 		hook := validating(func(context.Context, *webhook.Request[corev1.Pod]) error { return webhook.Deny("no") }).WithMode(mode)
 		want(t, ask(t, hook, call{}).denied(t, call{}, false).Message, "no")
+		if !hook.HasModes() {
+			t.Errorf("a hook with the mode %q has no modes", mode)
+		}
+	}
+	if validating(func(context.Context, *webhook.Request[corev1.Pod]) error { return nil }).HasModes() {
+		t.Error("a hook without a mode has modes")
 	}
 }
 
