@@ -31,7 +31,12 @@ calls, changes, patches, denials and failures of each webhook, and finds:
   - two webhooks that revert each other's changes
   - patches that change nothing
   - slow webhooks
-  - what hooks that do not enforce yet would have done
+
+With --withheld, audit answers another question: what would hooks in the modes
+Warn and Shadow have denied or changed, and where would they have failed? It
+counts the requests by webhook, reason, namespace and owner, with an example of
+each. The owner is the controller of the object, which the log has at level
+Request. Otherwise audit shows the user.
 
 audit reads events of audit.k8s.io as JSON, one per line, as the API server
 writes them with --audit-log-path. Files can be compressed with gzip, and "-" is
@@ -53,14 +58,15 @@ that could contain an event. An incomplete last line is ignored.
 
 Exit codes:
 
-  0  no error and no warning
-  1  at least one error or warning
+  0  no error and no warning; with --withheld, no denial and no failure
+  1  at least one error or warning; with --withheld, a denial or a failure
   2  no audit event was read; or audit found nothing, but events may be lost
      because it could not read part of a file or skipped lines`,
 		Example: `
 admitkit audit /var/log/kubernetes/audit.log
 admitkit audit audit-*.log.gz audit.log --since 2h -o text -o html=audit.html
 ssh control-plane-0 sudo cat /var/log/kubernetes/audit.log | admitkit audit -
+admitkit audit audit.log --withheld --since 168h
 admitkit audit audit.log --webhook sidecar.example.com --slow 200ms -o json`,
 		Args: arguments("FILE..."),
 	}
@@ -68,6 +74,7 @@ admitkit audit audit.log --webhook sidecar.example.com --slow 200ms -o json`,
 	flags.StringVar(&since, "since", "", "skip requests before `TIME`, such as 2006-01-02T15:04:05Z, or 90m for 90 minutes ago")
 	flags.StringVar(&until, "until", "", "skip requests at `TIME` and later")
 	flags.StringSliceVar(&o.Webhooks, "webhook", nil, "report only on the webhook `NAME`, or CONFIGURATION/NAME; can be repeated")
+	flags.BoolVar(&o.Withheld, "withheld", false, "report only what hooks in the modes Warn and Shadow would have done")
 	flags.IntVar(&o.Top, "top", o.Top, "show at most `N` rows of each table, and N findings of each kind")
 	flags.DurationVar(&o.Slow, "slow", o.Slow, "report requests that wait at least `DURATION` for webhooks")
 	flags.IntVar(&o.Again, "again", o.Again, "report a webhook that changes the same object `N` times or more")

@@ -17,13 +17,17 @@ import (
 func (t *tally) report() *Report {
 	r := &Report{
 		Requests: t.requests, WithWebhooks: t.requests - t.silent, Duplicates: t.duplicates, OutsideTime: t.outside,
-		Levels: t.levels, Mutating: t.mutatingRows(), Validating: t.validatingRows(), AuditAnnotations: t.annotationRows(),
-		Latency: t.latency,
-		Notes:   []string{}, Top: t.options.Top,
+		Levels: t.levels, Mutating: []Mutating{}, Validating: []Validating{}, AuditAnnotations: []Annotation{},
+		Withheld: t.withheldRows(), Findings: []Finding{}, Notes: []string{}, OnlyWithheld: t.options.Withheld, Top: t.options.Top,
 	}
 	if !t.first.IsZero() {
 		r.First, r.Last = &t.first, &t.last
 	}
+	if r.OnlyWithheld {
+		r.Notes = append(r.Notes, t.bounds()...)
+		return r
+	}
+	r.Mutating, r.Validating, r.AuditAnnotations, r.Latency = t.mutatingRows(), t.validatingRows(), t.annotationRows(), t.latency
 	t.settleFights()
 	r.Findings = append(t.findings(), t.repeated()...)
 	slices.SortFunc(r.Findings, compareFindings)
@@ -214,10 +218,6 @@ func summary(k foundKey, f *findingRow) string {
 		return fmt.Sprintf("In %s: %s.", n, k.detail)
 	case secretInPatch:
 		return fmt.Sprintf("In %s, a patch of %s contained %s.", n, k.a, k.detail)
-	case withheld:
-		verb, rest, _ := strings.Cut(k.detail, " in ")
-		place, text, _ := strings.Cut(rest, ": ")
-		return fmt.Sprintf("%s would have %s %s in %s: %s", k.a, verb, n, place, text)
 	case bothRounds:
 		return fmt.Sprintf("In %s, %s each changed the object in round 0 and in round 1.", n, strings.Join(strings.Fields(k.detail), " and "))
 	}
@@ -263,6 +263,7 @@ func (t *tally) bounds() (notes []string) {
 		{t.hooks.evicted, t.hooks.max, "mutating webhooks"},
 		{t.validating.evicted, t.validating.max, "validating webhooks"},
 		{t.notes.evicted, t.notes.max, "audit annotations"},
+		{t.withheld.evicted, t.withheld.max, "withheld decisions"},
 		{t.found.evicted, t.found.max, "findings"},
 		{t.objects.evicted, t.objects.max, "updated objects"},
 		{t.fights.evicted, t.fights.max, "contested fields"},

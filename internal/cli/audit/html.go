@@ -41,14 +41,20 @@ func (r *Report) Page() page.Page {
 	if len(r.AuditAnnotations) > 0 {
 		p.Tables = append(p.Tables, r.annotationTable())
 	}
+	if len(r.Withheld) > 0 {
+		p.Tables = append(p.Tables, r.withheldTable())
+	}
 	for i, f := range r.Findings {
 		p.Findings = append(p.Findings, f.page(i))
 	}
 	return p
 }
 
-// verdict summarises the findings in one sentence.
+// verdict summarises the findings in one sentence. For a report with only withheld decisions, it summarises these.
 func (r *Report) verdict() string {
+	if r.OnlyWithheld {
+		return r.withheldVerdict()
+	}
 	count := map[Severity]int{}
 	for _, f := range r.Findings {
 		count[f.Severity]++
@@ -129,6 +135,21 @@ func (r *Report) annotationTable() page.Table {
 	t.Columns[1].Number = true
 	for _, a := range r.AuditAnnotations[:min(len(r.AuditAnnotations), 10*r.Top)] {
 		t.Rows = append(t.Rows, []page.Cell{{Text: a.Name + "/" + a.Key}, number(a.Requests, page.Plain)})
+	}
+	return t
+}
+
+func (r *Report) withheldTable() page.Table {
+	t := page.Table{Title: "Withheld decisions", Text: "Hooks in the modes Warn and Shadow would have acted on these requests.",
+		Columns: columns("Webhook", "Reason", "Requests")}
+	for _, name := range []string{"Mode", "Namespace", "Owner or user", "Example"} {
+		t.Columns = append(t.Columns, page.Column{Name: name})
+	}
+	for _, w := range r.Withheld[:min(len(r.Withheld), 10*r.Top)] {
+		t.Rows = append(t.Rows, []page.Cell{
+			{Text: w.Webhook}, {Text: "would have " + outcomes[place(w.Outcome)].verb + ": " + w.Reason}, number(w.Requests, page.Plain), {Text: string(w.Mode)},
+			{Text: w.where()}, {Text: w.who()}, {Text: stamp(w.Example.Time) + ", audit ID " + w.Example.AuditID + ": " + w.Example.what()},
+		})
 	}
 	return t
 }

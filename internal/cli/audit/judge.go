@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
 // find adds a request to the finding with key k. It does nothing if the report is limited to webhooks that the finding
@@ -32,20 +30,10 @@ func (t *tally) about(rule string, h hook, detail string, q *request, calls ...*
 	t.find(foundKey{rule: rule, a: h, detail: detail}, q, 0, []hook{h}, calls...)
 }
 
-// wouldHave describes the audit annotations of hooks that do not enforce: see package webhook.
-var wouldHave = map[string]string{
-	webhook.AuditWouldDeny: "denied in ", webhook.AuditWouldFail: "failed in ", webhook.AuditWouldChange: "changed in ",
-}
-
 // judge adds a request to each finding that it belongs to.
 func (t *tally) judge(q *request) {
 	t.judgeFailures(q)
 	t.judgeLatency(q)
-	for _, n := range q.own {
-		if would, ok := wouldHave[n.key]; ok {
-			t.about(withheld, hook{name: n.about}, would+cmp.Or(q.object.namespace, "no namespace")+": "+clip(n.text, mostText), q)
-		}
-	}
 	for _, n := range q.certificates {
 		t.find(foundKey{rule: certificateRule, detail: n.about + " at " + n.key + ": " + clip(n.text, mostText)}, q, 0, nil)
 	}

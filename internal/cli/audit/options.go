@@ -13,6 +13,8 @@ type Options struct {
 	Since, Until time.Time
 	// Webhooks limits the report to these webhooks: names, or configuration/name. Empty means all.
 	Webhooks []string
+	// Withheld limits the report to what hooks in the modes Warn and Shadow would have done.
+	Withheld bool
 	// Top limits the rows shown per table and the findings shown per rule.
 	Top int
 	// A request that spends Slow or longer in webhooks is a finding.

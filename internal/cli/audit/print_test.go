@@ -23,6 +23,7 @@ func colourful(t *testing.T) *Report {
 	}
 	long := "a-webhook-with-a-very-long-name.of-a-project.with-a-long-domain.example.com"
 	log.WriteString(event{ID: "long", Code: 500, User: "eve\x1b[2J\n\u202ereversed", Message: `admission webhook "` + long + `" denied the request: ` + strings.Repeat("no ", 200), Calls: []recordedCall{{Hook: long, FailedOpen: true}}}.line())
+	log.WriteString(event{ID: "withheld", Namespace: "eve\x1b[2J", Annotations: map[string]string{long + "/mode": "Shadow", long + "/would-deny": strings.Repeat("no\u202e ", 200)}}.line())
 	log.WriteString("nonsense\n")
 	return read(t, Options{Top: 5, Slow: 1, Again: 2}, log.String())
 }
@@ -85,7 +86,7 @@ func TestPage(t *testing.T) {
 			}
 		}
 	}
-	if links == 0 || len(p.Tables) != 3 || p.Status != page.Failed || len(p.Notes) < 2 {
+	if links == 0 || len(p.Tables) != 4 || p.Status != page.Failed || len(p.Notes) < 2 {
 		t.Errorf("%d links, %d tables, status %v, notes %q", links, len(p.Tables), p.Status, p.Notes)
 	}
 }

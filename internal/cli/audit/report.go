@@ -5,6 +5,8 @@ package audit
 import (
 	"slices"
 	"time"
+
+	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
 // A Report has the facts about webhooks from audit logs. Its JSON encoding is stable.
@@ -28,6 +30,8 @@ type Report struct {
 	// AuditAnnotations are the annotations that webhooks added. They can include annotations of an admission policy if
 	// its name looks like the name of a webhook.
 	AuditAnnotations []Annotation `json:"auditAnnotations"`
+	// Withheld are decisions of hooks in the modes Warn and Shadow, which had no effect.
+	Withheld []Withheld `json:"withheld"`
 	// Latency covers requests that spent more than 500 ms in webhooks. The log does not have the latency of others.
 	Latency  Latency   `json:"latency"`
 	Findings []Finding `json:"findings"`
@@ -36,6 +40,8 @@ type Report struct {
 	Notes  []string `json:"notes"`
 	// Incomplete lists the parts of logs that could not be read.
 	Incomplete []string `json:"incomplete,omitempty"`
+	// OnlyWithheld means that the report has no other facts about webhooks.
+	OnlyWithheld bool `json:"-"`
 	// Top is the maximum number of rows that a table shows.
 	Top int `json:"-"`
 }
@@ -153,7 +159,11 @@ type ChangedObject struct {
 	Users     []string `json:"users"`
 }
 
-// Found reports whether at least one finding is an error or a warning.
+// Found reports whether at least one finding is an error or a warning. In a report with only withheld decisions, it
+// reports whether a request would have been denied or would have failed.
 func (r *Report) Found() bool {
+	if r.OnlyWithheld {
+		return slices.ContainsFunc(r.Withheld, func(w Withheld) bool { return w.Outcome != webhook.Mutated })
+	}
 	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Severity != Advice })
 }

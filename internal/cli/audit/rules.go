@@ -38,7 +38,6 @@ const (
 	noOp            = "no-op-patch"
 	bothRounds      = "both-rounds"
 	secretInPatch   = "secret-in-log"
-	withheld        = "withheld"
 )
 
 var rules = []rule{
@@ -74,8 +73,6 @@ var rules = []rule{
 		"They may revert each other's changes. Set the audit level to Request, which records patches, to find out."},
 	{secretInPatch, Advice, "a patch wrote a likely secret into the audit log",
 		"Refer to a Secret, with valueFrom or a volume, instead of writing its value into the object. Until then, log such objects at level Metadata."},
-	{withheld, Advice, "a hook in the mode Warn or Shadow would have acted",
-		"Correct the objects or the policy before the hook enforces."},
 }
 
 // ruleOf returns the rule with this ID, and its index in rules. The index of an unknown ID is len(rules).

@@ -53,10 +53,6 @@ func TestRules(t *testing.T) {
 		{"the message of a request that was not rejected", []event{{Code: 200, Message: failure}}, ""},
 		{"dry run is refused", []event{{Code: 400, Message: `admission webhook "a.example.com" does not support dry run`, Calls: []recordedCall{a(0, false, "")}}}, "no-dry-run 1"},
 
-		{"a hook that only records a denial", many(2, event{Annotations: map[string]string{"a.example.com/mode": "Shadow", "a.example.com/would-deny": "no owner"}}), "withheld 2"},
-		{"one that records a change and a failure", []event{{Annotations: map[string]string{"a.example.com/would-change": "add /spec", "b.example.com/would-fail": "late"}}}, "withheld 1, withheld 1"},
-		{"another annotation", []event{{Annotations: map[string]string{"a.example.com/rule": "would-deny"}}}, ""},
-
 		{"fails open, mutating", []event{{Calls: []recordedCall{{Hook: "a.example.com", FailedOpen: true}}}}, "failed-open 1"},
 		{"fails open, validating", []event{{Annotations: map[string]string{openValidatingPrefix + "round_0_index_0": "v.example.com"}}}, "failed-open 1"},
 

@@ -46,6 +46,8 @@ func randomEvent(r *rand.Rand, id int) event {
 	}
 	if r.IntN(6) == 0 {
 		e.Annotations["v.example.com/rule"] = "x"
+		e.Annotations["v.example.com/mode"] = []string{"Warn", "Shadow", "Enforce"}[r.IntN(3)]
+		e.Annotations["v.example.com/would-"+[]string{"deny", "fail", "change"}[r.IntN(3)]] = fmt.Sprintf("%s has rule %d", e.Name, r.IntN(3))
 	}
 	return e
 }
@@ -113,14 +115,14 @@ func (e *endless) Read(p []byte) (int, error) {
 func TestMemory(t *testing.T) {
 	used := func(n int) uint64 {
 		tally := newTally(defaults())
-		tally.hooks.max, tally.validating.max, tally.notes.max, tally.found.max, tally.objects.max, tally.fights.max, tally.seen.max = 50, 50, 50, 50, 50, 50, 500
+		tally.hooks.max, tally.validating.max, tally.notes.max, tally.found.max, tally.objects.max, tally.fights.max, tally.withheld.max, tally.seen.max = 50, 50, 50, 50, 50, 50, 50, 500
 		r := reader{tally: tally, progress: noProgress}
 		log := &endless{n: n, event: func(i int) event {
 			a, b := fmt.Sprintf("a%d.example.com", i), fmt.Sprintf("b%d.example.com", i)
 			return event{ID: fmt.Sprint(i), Name: fmt.Sprint("o", i), User: fmt.Sprint("u", i), Verb: "patch", Object: `{"data":{}}`, Calls: []recordedCall{
 				{Hook: a, Mutated: true, Patch: setA}, {Hook: b, Mutated: true, Patch: setB, FailedOpen: true}, {Round: 1, Hook: a, Mutated: true, Patch: setA},
 			}, Annotations: map[string]string{
-				fmt.Sprintf("v%d.example.com/rule", i): "x", openValidatingPrefix + "round_0_index_0": fmt.Sprintf("w%d.example.com", i),
+				fmt.Sprintf("v%d.example.com/mode", i): "Warn", fmt.Sprintf("v%d.example.com/would-deny", i): fmt.Sprint("rule ", i), openValidatingPrefix + "round_0_index_0": fmt.Sprintf("w%d.example.com", i),
 				fmt.Sprintf("missing-san.invalid-cert.kubernetes.io/h%d", i): "x", latencyPrefix + "mutating-webhook": "3s",
 			}}
 		}}

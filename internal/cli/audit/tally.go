@@ -10,12 +10,13 @@ import (
 
 // These limits bound the memory for logs of any length.
 const (
-	mostHooks   = 2000
-	mostNotes   = 2000
-	mostFound   = 1000
-	mostObjects = 20_000
-	mostFights  = 20_000
-	mostSeen    = 1 << 20
+	mostHooks    = 2000
+	mostNotes    = 2000
+	mostWithheld = 5000
+	mostFound    = 1000
+	mostObjects  = 20_000
+	mostFights   = 20_000
+	mostSeen     = 1 << 20
 )
 
 // A tally collects the facts of a log in bounded memory. The order of requests does not matter until a table is full.
@@ -32,6 +33,7 @@ type tally struct {
 	hooks      *table[hook, Mutating]
 	validating *table[string, Validating]
 	notes      *table[noteKey, int]
+	withheld   *table[withheldKey, withheldRow]
 	latency    Latency
 
 	found   *table[foundKey, findingRow]
@@ -62,6 +64,7 @@ func newTally(o Options) *tally {
 		hooks:      newTable[hook](mostHooks, func(r *Mutating) int { return r.Calls }),
 		validating: newTable[string](mostHooks, func(r *Validating) int { return r.FailedOpen + r.Denied + r.Failed + r.NoDryRun }),
 		notes:      newTable[noteKey](mostNotes, func(n *int) int { return *n }),
+		withheld:   newTable[withheldKey](mostWithheld, func(r *withheldRow) int { return r.count }),
 		found:      newTable[foundKey](mostFound, func(f *findingRow) int { return f.count }),
 		objects:    newTable[objectKey](mostObjects, func(r *objectRow) int { return 2*r.mutated + 1 }),
 		fights:     newTable[fightKey](mostFights, func(f *findingRow) int { return f.count }),
@@ -98,7 +101,10 @@ func (t *tally) add(r *raw) {
 	t.levels[q.level]++
 	t.unread += q.unread
 	t.count(q)
-	t.judge(q)
+	t.judgeWithheld(q)
+	if !t.options.Withheld {
+		t.judge(q)
+	}
 }
 
 // key identifies a request. The audit ID is not enough: clients may choose it, and an aggregated API server logs the

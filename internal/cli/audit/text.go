@@ -31,6 +31,7 @@ func (r *Report) WriteText(w io.Writer, p screen.Painter) error {
 	t.validating(r)
 	t.legend(r)
 	t.annotations(r)
+	t.withheld(r)
 	t.latency(r)
 	for _, f := range r.Findings {
 		t.finding(&f)
@@ -154,6 +155,33 @@ func (t *printer) annotations(r *Report) {
 	t.more(len(r.AuditAnnotations)-r.Top, "annotation")
 }
 
+// withheld writes the withheld decisions. Rows of the same webhook and reason have one heading.
+func (t *printer) withheld(r *Report) {
+	if len(r.Withheld) == 0 {
+		return
+	}
+	t.printf("\n%s\n", t.Bold(fmt.Sprintf("%-*s %s", widest-1, "WITHHELD, by hooks in the modes Warn and Shadow", "requests")))
+	lastHeading, lastReason := "", ""
+	for _, w := range r.Withheld[:min(len(r.Withheld), r.Top)] {
+		heading := fmt.Sprintf("%s in %s would have %s:", w.Webhook, w.Mode, outcomes[place(w.Outcome)].verb)
+		if heading != lastHeading {
+			t.hanging("", heading)
+			lastHeading, lastReason = heading, ""
+		}
+		if w.Reason != lastReason {
+			t.hanging("  ", w.Reason)
+			lastReason = w.Reason
+		}
+		t.row(widest, "    "+w.where()+"  "+w.who(), w.Requests)
+		t.printf("      %s  %s\n", stamp(w.Example.Time), t.Faint("audit ID "+onOneLine(w.Example.AuditID)))
+		t.hanging("      ", w.Example.what())
+		if w.ExampleReason != w.Reason {
+			t.hanging("      ", w.ExampleReason)
+		}
+	}
+	t.more(len(r.Withheld)-r.Top, "row")
+}
+
 func (t *printer) more(n int, what string) {
 	if n > 0 {
 		t.printf("%s\n", t.Faint(fmt.Sprintf("and %s: --top N", textutil.Count(n, "more "+what))))
@@ -197,15 +225,8 @@ func (t *printer) finding(f *Finding) {
 
 // example writes an example of a finding: the request and, if calls is true, the calls in it.
 func (t *printer) example(rule string, e *Example, calls bool) {
-	what := e.Verb + " " + e.Object + " by " + e.User
-	if e.DryRun {
-		what += ", dry run"
-	}
-	if e.Milliseconds > 0 {
-		what += fmt.Sprintf(", %d ms in webhooks", e.Milliseconds)
-	}
 	t.printf("  %s  %s\n", stamp(e.Time), t.Faint("audit ID "+onOneLine(e.AuditID)))
-	t.hanging("    ", what)
+	t.hanging("    ", e.what())
 	if !calls {
 		return
 	}
@@ -218,6 +239,18 @@ func (t *printer) example(rule string, e *Example, calls bool) {
 			t.hanging("      ", op)
 		}
 	}
+}
+
+// what describes the request of an example.
+func (e *Example) what() string {
+	what := e.Verb + " " + e.Object + " by " + e.User
+	if e.DryRun {
+		what += ", dry run"
+	}
+	if e.Milliseconds > 0 {
+		what += fmt.Sprintf(", %d ms in webhooks", e.Milliseconds)
+	}
+	return what
 }
 
 // outcome describes the result of a call in an example of a finding. If the call ended the request, the message of the
