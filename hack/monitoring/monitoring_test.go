@@ -79,14 +79,61 @@ var scenarios = []struct {
 	{"the API server restarts and cancels calls", func(w *simulation, _ int) { w.usual(); w.call(webhook.Canceled, 100, time.Second/2) }, nil},
 	{"probe connections end before a handshake", func(w *simulation, _ int) { w.usual(); w.replica.metrics.HandshakeFailed("probe") }, nil},
 
-	{"a hook records a few denials", func(w *simulation, _ int) { w.usual(); w.withhold(webhook.Denied, 3) }, nil},
+	{"a hook records a few denials", func(w *simulation, _ int) { w.usual(); w.withhold(webhook.Shadow, webhook.Denied, 3) }, nil},
 	{"a hook records many more denials", func(w *simulation, i int) {
 		if w.usual(); i < 46 {
-			w.withhold(webhook.Denied, 1)
+			w.withhold(webhook.Shadow, webhook.Denied, 1)
 		} else {
-			w.withhold(webhook.Denied, 60)
+			w.withhold(webhook.Shadow, webhook.Denied, 60)
 		}
 	}, []string{"AdmitkitWithheldJump"}},
+	{"a hook that recorded nothing records denials", func(w *simulation, i int) {
+		if w.usual(); i >= 46 {
+			w.withhold(webhook.Warn, webhook.Denied, 60)
+		}
+	}, []string{"AdmitkitWithheldJump"}},
+	{"a hook goes from Shadow to Warn", func(w *simulation, i int) {
+		if w.usual(); i < 46 {
+			w.withhold(webhook.Shadow, webhook.Denied, 60)
+		} else {
+			w.withhold(webhook.Warn, webhook.Denied, 60)
+		}
+	}, nil},
+	{"a hook goes from Enforce to Shadow", func(w *simulation, i int) {
+		if w.usual(); i < 46 {
+			w.call(webhook.Denied, 60, time.Millisecond)
+		} else {
+			w.withhold(webhook.Shadow, webhook.Denied, 60)
+		}
+	}, nil},
+	{"a mutating hook withholds its patches", func(w *simulation, i int) {
+		if w.usual(); i >= 46 {
+			w.withhold(webhook.Shadow, webhook.Mutated, 60)
+		}
+	}, nil},
+	{"one call fails in Shadow", func(w *simulation, i int) {
+		if w.usual(); i == 0 {
+			w.withhold(webhook.Shadow, webhook.Failed, 1)
+		}
+	}, nil},
+	{"calls fail in Shadow", func(w *simulation, _ int) { w.usual(); w.withhold(webhook.Shadow, webhook.Failed, 10) }, []string{"AdmitkitWithheldFailures"}},
+	{"calls time out in Warn", func(w *simulation, _ int) { w.usual(); w.withhold(webhook.Warn, webhook.TimedOut, 10) }, []string{"AdmitkitWithheldFailures"}},
+	{"one panic in Warn", func(w *simulation, i int) {
+		if w.usual(); i == 0 {
+			w.withhold(webhook.Warn, webhook.Panicked, 1)
+		}
+	}, []string{"AdmitkitHandlerPanics"}},
+	{"panics in Shadow", func(w *simulation, _ int) { w.usual(); w.withhold(webhook.Shadow, webhook.Panicked, 10) }, []string{"AdmitkitHandlerPanics", "AdmitkitWithheldFailures"}},
+	{"calls fail in Shadow while other calls are refused", func(w *simulation, _ int) {
+		w.usual()
+		w.withhold(webhook.Shadow, webhook.Failed, 10)
+		w.call(webhook.Refused, 2000, time.Millisecond)
+	}, []string{"AdmitkitCallsRefused", "AdmitkitWithheldFailures"}},
+	{"the file of modes is invalid", func(w *simulation, i int) {
+		if w.usual(); i == 0 {
+			w.breakModes()
+		}
+	}, []string{"AdmitkitModesInvalid"}},
 
 	{"no replica", func(w *simulation, _ int) { w.replica = nil }, []string{"AdmitkitNoMetrics"}},
 	{"calls fail", func(w *simulation, _ int) { w.usual(); w.call(webhook.Failed, 10, time.Millisecond) }, []string{"AdmitkitCallsFail"}},
@@ -270,8 +317,8 @@ func everything(t testing.TB) *simulation {
 		for _, outcome := range []webhook.Outcome{webhook.Failed, webhook.Panicked, webhook.TimedOut, webhook.Shed, webhook.Refused, webhook.Canceled} {
 			w.call(outcome, 1, time.Second)
 		}
-		w.withhold(webhook.Denied, 1)
-		w.withhold(webhook.Mutated, 1)
+		w.withhold(webhook.Shadow, webhook.Denied, 1)
+		w.withhold(webhook.Shadow, webhook.Mutated, 1)
 		w.replica.metrics.HandshakeFailed("untrusted")
 		w.failsOpen()
 		w.failsClosed()
@@ -302,7 +349,7 @@ func TestRulesUseExistingMetrics(t *testing.T) {
 }
 
 // forAlerts are metrics that only alerts use, so they need no panel.
-var forAlerts = []string{"admitkit_certificate_not_before_timestamp_seconds", "admitkit_certificate_clock_ahead_seconds"}
+var forAlerts = []string{"admitkit_certificate_not_before_timestamp_seconds", "admitkit_certificate_clock_ahead_seconds", "admitkit_rollout_file_valid"}
 
 func TestDashboardShowsEveryMetric(t *testing.T) {
 	w, d := everything(t), readDashboard(t)

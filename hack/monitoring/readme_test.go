@@ -41,8 +41,8 @@ func TestPageNamesEveryMetric(t *testing.T) {
 		want = append(want, fmt.Sprintf("%s %s %s", family.GetName(), strings.ToLower(family.GetType().String()), slices.Sorted(maps.Keys(names))))
 	}
 	var got []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `(admitkit_\\w+)` \\| (\\w+) \\| ([^|]+) \\|").FindAllStringSubmatch(readme(t), -1) {
-		names := strings.Split(strings.NewReplacer("`", "", " ", "").Replace(row[3]), ",")
+	for _, row := range regexp.MustCompile("(?m)^\\| `(admitkit_\\w+)` \\| (\\w+) \\| ([^|]*)\\|").FindAllStringSubmatch(readme(t), -1) {
+		names := strings.FieldsFunc(row[3], func(r rune) bool { return strings.ContainsRune("` ,", r) })
 		slices.Sort(names)
 		got = append(got, fmt.Sprintf("%s %s %s", row[1], row[2], names))
 	}

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"github.com/prometheus/prometheus/model/rulefmt"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/admission"
 	apiservermetrics "k8s.io/apiserver/pkg/admission/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
@@ -25,6 +28,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/install"
 	"github.com/admitkit/admitkit/pkg/metrics"
 	"github.com/admitkit/admitkit/pkg/record"
+	"github.com/admitkit/admitkit/pkg/rollout"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
@@ -46,6 +50,8 @@ type replica struct {
 	source   *source
 	load     webhook.Load
 	install  *installation
+	modes    *rollout.Rollout
+	file     string // of the modes
 }
 
 // An installation is an installer that only reports a phase, which tests set.
@@ -73,7 +79,13 @@ func newSimulation(t testing.TB) *simulation {
 
 func (w *simulation) startReplica() {
 	reg := prometheus.NewRegistry()
-	m, err := metrics.New(reg, metrics.Options{Hooks: []*webhook.Hook{w.hook}})
+	file := filepath.Join(w.t.TempDir(), "modes.yaml")
+	w.write(file, "hooks: []")
+	modes, err := rollout.New(file, rollout.Options{Interval: time.Millisecond, Metrics: reg}, w.hook)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	m, err := metrics.New(reg, metrics.Options{Hooks: modes.Hooks()})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -86,7 +98,7 @@ func (w *simulation) startReplica() {
 	}
 	w.replica = &replica{reg, m, src, webhook.Load{
 		Calls: 3, MaxCalls: 1000, Waiting: 3, Bytes: 30 << 10, MaxBytes: 24 << 20, Connections: 4, MaxConnections: 2000,
-	}, &installation{install.Installed}}
+	}, &installation{install.Installed}, modes, file}
 	if err := metrics.Installation(reg, "hooks.example.com", w.replica.install); err != nil {
 		w.t.Fatal(err)
 	}
@@ -111,11 +123,36 @@ func (w *simulation) call(outcome webhook.Outcome, count int, took time.Duration
 	}
 }
 
-// withhold simulates calls of a hook that only records what it would do.
-func (w *simulation) withhold(outcome webhook.Outcome, count int) {
+func (w *simulation) write(file, content string) {
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// breakModes writes an invalid file, and waits until the replica has read it.
+func (w *simulation) breakModes() {
+	w.write(w.replica.file, "hooks: [{webhook: unknown.example.com, mode: Warn}]")
+	ctx, stop := context.WithCancel(w.t.Context())
+	defer stop()
+	ended := make(chan error)
+	go func() { ended <- w.replica.modes.Start(ctx) }()
+	err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		families, err := w.replica.registry.Gather()
+		return slices.ContainsFunc(families, func(f *dto.MetricFamily) bool {
+			return f.GetName() == "admitkit_rollout_file_valid" && f.GetMetric()[0].GetGauge().GetValue() == 0
+		}), err
+	})
+	stop()
+	if err := errors.Join(err, <-ended); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// withhold simulates calls of a hook that does not enforce.
+func (w *simulation) withhold(mode webhook.Mode, outcome webhook.Outcome, count int) {
 	for range count {
 		_, end := w.replica.metrics.Begin(w.t.Context(), w.hook, &http.Request{})
-		end(&webhook.Observation{Hook: w.hook.Name(), Mutating: true, Outcome: webhook.Allowed, Mode: webhook.Shadow, Withheld: outcome, Duration: time.Millisecond})
+		end(&webhook.Observation{Hook: w.hook.Name(), Mutating: true, Outcome: webhook.Allowed, Mode: mode, Withheld: outcome, Duration: time.Millisecond})
 	}
 }
 
