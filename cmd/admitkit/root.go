@@ -151,6 +151,7 @@ func commands(s *screen.Screen) []*cobra.Command {
 		newExplain(s),
 		newAudit(s),
 		newRecord(s),
+		newDoctor(s),
 		newAPIServer(s),
 		newVersion(s),
 	}

@@ -47,6 +47,7 @@ var layers = map[string][]string{
 // package that is not listed may import none. The command line tool may import any.
 var inner = map[string][]string{
 	"received": {"patch", "review"}, // compares with the bytes of a request
+	"doctor":   {"chain", "lint"},   // checks live objects by the rules of lint
 }
 
 // heavy lists the imports that light packages must not add to the program of a webhook.

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -60,21 +61,41 @@ func List(ctx context.Context, config *rest.Config, resource schema.GroupVersion
 		return nil, problem.New("cannot use the kubeconfig: %w", err)
 	}
 	var all []*objects.Object
-	options := metav1.ListOptions{Limit: 500}
-	for {
-		page, err := client.Resource(resource).List(ctx, options)
-		if err != nil {
-			return nil, Explain(config, err)
-		}
-		for i := range page.Items {
-			o, err := objects.Of(&page.Items[i], page.Items[i].GroupVersionKind())
+	err = Pages(ctx, client.Resource(resource), metav1.ListOptions{}, func(page []unstructured.Unstructured) error {
+		for i := range page {
+			o, err := objects.Of(&page[i], page[i].GroupVersionKind())
 			if err != nil {
-				return nil, err
+				return err
 			}
 			all = append(all, o)
 		}
-		if options.Continue = page.GetContinue(); options.Continue == "" {
-			return all, nil
+		return nil
+	})
+	if err != nil {
+		return nil, Explain(config, err)
+	}
+	return all, nil
+}
+
+// pageSize is the number of objects that Pages requests at once.
+const pageSize = 500
+
+// Pages reads all objects of a resource and calls each with one page of them at a time. It returns the first error of
+// a request or of each.
+func Pages(ctx context.Context, resource dynamic.ResourceInterface, o metav1.ListOptions, each func([]unstructured.Unstructured) error) error {
+	if o.Limit == 0 {
+		o.Limit = pageSize
+	}
+	for {
+		page, err := resource.List(ctx, o)
+		if err != nil {
+			return err
+		}
+		if err := each(page.Items); err != nil {
+			return err
+		}
+		if o.Continue = page.GetContinue(); o.Continue == "" {
+			return nil
 		}
 	}
 }

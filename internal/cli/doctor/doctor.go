@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package doctor implements "admitkit doctor". It reads a snapshot of a cluster and prints what package internal/doctor
+// finds in it.
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/admitkit/admitkit/internal/cli/cluster"
+	"github.com/admitkit/admitkit/internal/cli/screen"
+	"github.com/admitkit/admitkit/internal/doctor"
+	"github.com/admitkit/admitkit/internal/problem"
+	"github.com/admitkit/admitkit/pkg/lint"
+)
+
+// Options are the flags of "admitkit doctor".
+type Options struct {
+	Flags cluster.Flags
+	// FailOn is the lowest severity that makes a run fail.
+	FailOn        string
+	ExpiresWithin time.Duration
+	// Now returns the current time; nil is time.Now.
+	Now func() time.Time
+}
+
+// A Report is the result of Run. Its JSON encoding is stable.
+type Report struct {
+	Server     string `json:"server"`
+	Kubernetes string `json:"kubernetes"`
+	// Configurations, Webhooks, Conversions and APIServices count what was checked.
+	Configurations int `json:"configurations"`
+	Webhooks       int `json:"webhooks"`
+	Conversions    int `json:"conversions"`
+	APIServices    int `json:"apiServices"`
+	// Findings are sorted, worst first.
+	Findings []doctor.Finding `json:"findings"`
+	// NotChecked has what could not be read or tried, so that problems may be missing.
+	NotChecked []Gap `json:"notChecked"`
+
+	failOn lint.Severity
+}
+
+// Failed reports whether a finding has the severity of --fail-on or a higher one.
+func (r *Report) Failed() bool {
+	return slices.ContainsFunc(r.Findings, func(f doctor.Finding) bool { return f.Severity.AtLeast(r.failOn) })
+}
+
+// Incomplete reports whether a permission is missing, so that a report without findings proves little.
+func (r *Report) Incomplete() bool {
+	return slices.ContainsFunc(r.NotChecked, func(g Gap) bool { return g.Forbidden })
+}
+
+// Run reads the cluster and checks it. Findings are not an error.
+func Run(ctx context.Context, s *screen.Screen, o Options) (*Report, error) {
+	if !slices.Contains(lint.Severities(), lint.Severity(o.FailOn)) {
+		return nil, problem.New("--fail-on=%s is not a severity: use error, warning or advice", o.FailOn)
+	}
+	config, err := o.Flags.Config()
+	if err != nil {
+		return nil, err
+	}
+	return o.run(ctx, s, config)
+}
+
+func (o *Options) run(ctx context.Context, s *screen.Screen, config *rest.Config) (*Report, error) {
+	now := time.Now
+	if o.Now != nil {
+		now = o.Now
+	}
+	kubernetes, err := versionOf(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, problem.New("cannot use the kubeconfig: %w", err)
+	}
+	progress := s.Progress()
+	r := reader{config: config, client: client, step: progress.Step, s: &doctor.Snapshot{
+		Now: now(), ExpiresWithin: o.ExpiresWithin, Kubernetes: kubernetes,
+		Namespaces: map[string]*corev1.Namespace{}, Services: map[types.NamespacedName]*corev1.Service{},
+		Slices: map[types.NamespacedName][]discoveryv1.EndpointSlice{}, Pods: map[types.NamespacedName][]corev1.Pod{},
+	}}
+	err = r.read(ctx)
+	progress.Done()
+	if err != nil {
+		return nil, err
+	}
+	report := &Report{Server: config.Host, Kubernetes: kubernetes, Configurations: len(r.s.Configurations), NotChecked: append([]Gap{}, r.gaps...),
+		Findings: append([]doctor.Finding{}, doctor.Diagnose(r.s)...), failOn: lint.Severity(o.FailOn)}
+	for _, t := range r.s.Targets {
+		switch t.Kind {
+		case doctor.Conversion:
+			report.Conversions++
+		case doctor.Aggregated:
+			report.APIServices++
+		default:
+			report.Webhooks++
+		}
+	}
+	return report, nil
+}
+
+// versionOf returns the version of the API server, or "" if the user may not read it. It returns an error if the server
+// cannot be reached, or does not accept the credentials.
+func versionOf(ctx context.Context, config *rest.Config) (string, error) {
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return "", problem.New("cannot use the kubeconfig: %w", err)
+	}
+	text, err := client.RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case apierrors.IsForbidden(err):
+		return "", nil
+	case err != nil:
+		return "", cluster.Explain(config, err)
+	}
+	var info version.Info
+	if json.Unmarshal(text, &info) != nil {
+		return "", problem.New("the server at %s is not an API server: it answers /version with something else", config.Host)
+	}
+	return info.GitVersion, nil
+}

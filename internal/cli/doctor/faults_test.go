@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// A fault breaks one thing in a healthy world.
+type fault struct {
+	name string
+	// before changes the objects before they are created, and after breaks the running world.
+	before func(*world)
+	after  func(*testing.T, *world)
+	// want is the check and the subject of the only finding. SERVICE and CONFIGURATION stand for those of the world.
+	want string
+}
+
+var faults = []fault{
+	{name: "the Service is missing", before: func(w *world) { w.service = nil }, want: "service-missing SERVICE"},
+	{name: "the namespace is being deleted", want: "namespace-terminating SERVICE", after: func(t *testing.T, w *world) {
+		must(t, w.client.CoreV1().Namespaces().Delete(t.Context(), w.namespace, metav1.DeleteOptions{}))
+	}},
+	{name: "the namespace does not exist", want: "namespace-missing Service gone/hook", before: func(w *world) {
+		w.validating.Webhooks[0].ClientConfig.Service.Namespace = "gone"
+	}},
+	{name: "the Service has another port", want: "service-port SERVICE", before: func(w *world) {
+		w.validating.Webhooks[0].ClientConfig.Service.Port = ptr.To[int32](hookPort)
+	}},
+	{name: "the Service is headless", want: "service-headless SERVICE", before: func(w *world) { w.service.Spec.ClusterIP = corev1.ClusterIPNone }},
+	{name: "the selector of the Service matches nothing", want: "no-endpoints SERVICE", before: func(w *world) {
+		w.service.Spec.Selector = map[string]string{"app": "hooks"}
+		w.slice.Endpoints = nil
+	}},
+	{name: "the Pods are not ready", want: "endpoints-not-ready SERVICE", before: func(w *world) {
+		for i, p := range w.pods {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Message: "containers with unready status: [hook]"}}
+			w.slice.Endpoints[i].Conditions.Ready = ptr.To(false)
+		}
+	}},
+	{name: "the targetPort has no such name", want: "target-port SERVICE", before: func(w *world) {
+		w.service.Spec.Ports[0].TargetPort.StrVal = "webhook"
+		w.slice.Ports = nil
+	}},
+	{name: "the caBundle is missing", want: "AK506 CONFIGURATION", before: func(w *world) { w.validating.Webhooks[0].ClientConfig.CABundle = nil }},
+	{name: "the caBundle is not PEM", want: "AK502 CONFIGURATION", before: func(w *world) { w.validating.Webhooks[0].ClientConfig.CABundle = []byte("CA") }},
+}
+
+func TestFaults(t *testing.T) {
+	r := newRig(t)
+	t.Run("healthy", func(t *testing.T) {
+		r.world(t)
+		if got := found(r.doctor(t)); len(got) > 0 {
+			t.Errorf("found %q in a healthy cluster", got)
+		}
+	})
+	for _, f := range faults {
+		t.Run(f.name, func(t *testing.T) {
+			var before []func(*world)
+			if f.before != nil {
+				before = append(before, f.before)
+			}
+			w := r.world(t, before...)
+			if f.after != nil {
+				f.after(t, w)
+			}
+			if got, want := found(r.doctor(t)), w.names(f.want); !slices.Equal(got, []string{want}) {
+				t.Errorf("found %q, want only %q", got, want)
+			}
+		})
+	}
+}
+
+func (w *world) names(want string) string {
+	return strings.NewReplacer("SERVICE", "Service "+w.namespace+"/hook", "CONFIGURATION", "ValidatingWebhookConfiguration/"+w.namespace).Replace(want)
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/admitkit/admitkit/internal/cli/cluster"
+	"github.com/admitkit/admitkit/internal/doctor"
+)
+
+// A Gap is something that could not be read or tried.
+type Gap struct {
+	// Verb and Resource are the missing permission, such as "list" and "deployments.apps", if Forbidden is true.
+	// Otherwise they are what was tried.
+	Verb     string `json:"verb"`
+	Resource string `json:"resource"`
+	// Namespaces is empty for cluster-scoped objects and for all namespaces.
+	Namespaces []string `json:"namespaces,omitempty"`
+	Forbidden  bool     `json:"forbidden"`
+	Error      string   `json:"error"`
+}
+
+// A reader reads a snapshot of a cluster.
+type reader struct {
+	config *rest.Config
+	client dynamic.Interface
+	s      *doctor.Snapshot
+	gaps   []Gap
+	step   func(format string, args ...any)
+}
+
+func resource(group, version, name string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: group, Version: version, Resource: name}
+}
+
+// gap records that a request failed.
+func (r *reader) gap(verb string, resource schema.GroupResource, namespace string, err error) {
+	at := slices.IndexFunc(r.gaps, func(g Gap) bool {
+		return g.Verb == verb && g.Resource == resource.String() && g.Forbidden == apierrors.IsForbidden(err)
+	})
+	if at < 0 {
+		at = len(r.gaps)
+		r.gaps = append(r.gaps, Gap{Verb: verb, Resource: resource.String(), Forbidden: apierrors.IsForbidden(err), Error: err.Error()})
+	}
+	if namespace != "" && !slices.Contains(r.gaps[at].Namespaces, namespace) {
+		r.gaps[at].Namespaces = append(r.gaps[at].Namespaces, namespace)
+	}
+}
+
+// mostObjects limits the number of objects of one list. A list in one namespace is far shorter.
+const mostObjects = 20_000
+
+var errTooMany = fmt.Errorf("there are more than %d objects", mostObjects)
+
+// list reads objects in a namespace, or cluster-scoped objects if it is empty. It returns false if that fails.
+func list[T any](ctx context.Context, r *reader, from schema.GroupVersionResource, namespace string, o metav1.ListOptions) (all []T, ok bool) {
+	r.step("reading %s %s", from.Resource, namespace)
+	var resource dynamic.ResourceInterface = r.client.Resource(from)
+	if namespace != "" {
+		resource = r.client.Resource(from).Namespace(namespace)
+	}
+	err := cluster.Pages(ctx, resource, o, func(page []unstructured.Unstructured) error {
+		for i := range page {
+			var one T
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(page[i].Object, &one); err != nil {
+				return err
+			}
+			all = append(all, one)
+		}
+		if len(all) > mostObjects {
+			return errTooMany
+		}
+		return nil
+	})
+	switch {
+	case apierrors.IsNotFound(err): // the cluster does not serve the resource
+		return nil, true
+	case err != nil:
+		r.gap("list", from.GroupResource(), namespace, err)
+		return nil, false
+	}
+	return all, true
+}
+
+// get reads one object. It returns nil and true if the object does not exist, and false if it cannot be read.
+func get[T any](ctx context.Context, r *reader, from schema.GroupVersionResource, name types.NamespacedName) (*T, bool) {
+	r.step("reading %s %s", from.Resource, strings.TrimPrefix(name.String(), "/"))
+	var resource dynamic.ResourceInterface = r.client.Resource(from)
+	if name.Namespace != "" {
+		resource = r.client.Resource(from).Namespace(name.Namespace)
+	}
+	u, err := resource.Get(ctx, name.Name, metav1.GetOptions{})
+	one := new(T)
+	if err == nil {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, one)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, true
+	case err != nil:
+		r.gap("get", from.GroupResource(), name.Namespace, err)
+		return nil, false
+	}
+	return one, true
+}
+
+// read reads everything that the checks need. Only what it must not or cannot read is missing.
+func (r *reader) read(ctx context.Context) error {
+	r.readWebhooks(ctx)
+	r.readConversions(ctx)
+	r.readAPIServices(ctx)
+	var services []types.NamespacedName
+	for _, t := range r.s.Targets {
+		if t.Backend.IsService() && !t.Backend.IsAPIServer() && !slices.Contains(services, t.Backend.Service) {
+			services = append(services, t.Backend.Service)
+		}
+	}
+	r.readServices(ctx, services)
+	return ctx.Err()
+}
+
+// readServices reads the Services, and what belongs to them.
+func (r *reader) readServices(ctx context.Context, services []types.NamespacedName) {
+	for _, namespace := range append(namespacesOf(services), metav1.NamespaceSystem, corev1.NamespaceNodeLease, metav1.NamespaceDefault) {
+		if found, ok := get[corev1.Namespace](ctx, r, resource("", "v1", "namespaces"), types.NamespacedName{Name: namespace}); ok {
+			r.s.Namespaces[namespace] = found
+		}
+	}
+	for _, name := range services {
+		service, ok := get[corev1.Service](ctx, r, resource("", "v1", "services"), name)
+		if !ok {
+			continue
+		}
+		r.s.Services[name] = service
+		if service == nil || service.Spec.Type == corev1.ServiceTypeExternalName {
+			continue
+		}
+		of := metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + name.Name}
+		if found, ok := list[discoveryv1.EndpointSlice](ctx, r, resource("discovery.k8s.io", "v1", "endpointslices"), name.Namespace, of); ok {
+			r.s.Slices[name] = found
+		}
+		if len(service.Spec.Selector) == 0 {
+			continue
+		}
+		behind := metav1.ListOptions{LabelSelector: labels.SelectorFromSet(service.Spec.Selector).String()}
+		if found, ok := list[corev1.Pod](ctx, r, resource("", "v1", "pods"), name.Namespace, behind); ok {
+			r.s.Pods[name] = found
+		}
+	}
+	for _, namespace := range namespacesOf(services) {
+		addWorkloads[appsv1.Deployment](ctx, r, resource("apps", "v1", "deployments"), namespace)
+		addWorkloads[appsv1.StatefulSet](ctx, r, resource("apps", "v1", "statefulsets"), namespace)
+		addWorkloads[appsv1.DaemonSet](ctx, r, resource("apps", "v1", "daemonsets"), namespace)
+		addWorkloads[autoscalingv2.HorizontalPodAutoscaler](ctx, r, resource("autoscaling", "v2", "horizontalpodautoscalers"), namespace)
+	}
+}
+
+func addWorkloads[T any, P interface {
+	*T
+	runtime.Object
+}](ctx context.Context, r *reader, from schema.GroupVersionResource, namespace string) {
+	found, _ := list[T](ctx, r, from, namespace, metav1.ListOptions{})
+	for i := range found {
+		r.s.Workloads = append(r.s.Workloads, P(&found[i]))
+	}
+}
+
+func namespacesOf(services []types.NamespacedName) (all []string) {
+	for _, name := range services {
+		if !slices.Contains(all, name.Namespace) {
+			all = append(all, name.Namespace)
+		}
+	}
+	return all
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+
+	"github.com/admitkit/admitkit/internal/apiserver"
+	"github.com/admitkit/admitkit/internal/apiserver/need"
+	"github.com/admitkit/admitkit/internal/cli/screen"
+)
+
+// A rig is an API server whose cluster network leads to this process.
+type rig struct {
+	*network
+	server *apiserver.Server
+	config *rest.Config
+	client *kubernetes.Clientset
+}
+
+const egress = `apiVersion: apiserver.k8s.io/v1beta1
+kind: EgressSelectorConfiguration
+egressSelections:
+- name: cluster
+  connection:
+    proxyProtocol: HTTPConnect
+    transport: {uds: {udsName: %s}}
+`
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	need.APIServer(t)
+	n := newNetwork(t)
+	server, err := apiserver.Run(context.WithoutCancel(t.Context()), apiserver.Options{
+		Files: map[string][]byte{"egress-selector-config-file": fmt.Appendf(nil, egress, n.proxy)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &rig{network: n, server: server, config: server.Config, client: kubernetes.NewForConfigOrDie(server.Config)}
+}
+
+// doctor runs the command as the user of the configuration.
+func (r *rig) doctor(t *testing.T, change ...func(*Options)) *Report {
+	t.Helper()
+	o := Options{FailOn: "warning", ExpiresWithin: 7 * 24 * time.Hour}
+	for _, c := range change {
+		c(&o)
+	}
+	s := &screen.Screen{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}, Getenv: os.Getenv}
+	report, err := o.run(t.Context(), s, rest.CopyConfig(r.config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// A world is a namespace with a healthy webhook: two Pods, and everything around them. The API server calls the Pods
+// through the network of the rig, which leads to a server in this process.
+type world struct {
+	*rig
+	namespace  string
+	ca         *authority
+	service    *corev1.Service
+	pods       []*corev1.Pod
+	slice      *discoveryv1.EndpointSlice
+	deployment *appsv1.Deployment
+	validating *admissionregistrationv1.ValidatingWebhookConfiguration
+}
+
+const (
+	hookPort = 9443 // of the Pods
+	path     = "/validate"
+)
+
+var worlds atomic.Int64
+
+var appLabels = map[string]string{"app": "hook"}
+
+// world creates a healthy webhook. The changes are made before the objects are created.
+func (r *rig) world(t *testing.T, before ...func(*world)) *world {
+	t.Helper()
+	number := worlds.Add(1)
+	w := &world{rig: r, namespace: fmt.Sprintf("shop-%d", number), ca: newAuthority(t)}
+	meta := metav1.ObjectMeta{Namespace: w.namespace, Name: "hook", Labels: appLabels}
+	w.service = &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
+		Selector: appLabels, Ports: []corev1.ServicePort{{Name: "https", Port: 443, TargetPort: intstr.FromString("https")}},
+	}}
+	template := corev1.PodSpec{Containers: []corev1.Container{{
+		Name: "hook", Image: "example.com/hook:v1", Ports: []corev1.ContainerPort{{Name: "https", ContainerPort: hookPort}},
+	}}}
+	w.deployment = &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
+		Replicas: ptr.To[int32](2), Selector: &metav1.LabelSelector{MatchLabels: appLabels},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: appLabels}, Spec: template},
+	}}
+	w.slice = &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: w.namespace, Name: "hook-1", Labels: map[string]string{discoveryv1.LabelServiceName: "hook"}},
+		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Name: ptr.To("https"), Port: ptr.To[int32](hookPort)}},
+	}
+	for i := range 2 {
+		ip := fmt.Sprintf("10.244.%d.%d", number, i+1)
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: fmt.Sprintf("hook-%d", i), Labels: maps.Clone(appLabels)}, Spec: template}
+		pod.Spec.NodeName = fmt.Sprintf("node-%d", i)
+		pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}},
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
+		w.pods = append(w.pods, pod)
+		w.slice.Endpoints = append(w.slice.Endpoints, discoveryv1.Endpoint{
+			Addresses: []string{ip}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)},
+			TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: w.namespace, Name: pod.Name},
+		})
+	}
+	w.validating = &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}, Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+		Name: w.namespace + ".example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone),
+		TimeoutSeconds: ptr.To[int32](5), FailurePolicy: ptr.To(admissionregistrationv1.Fail),
+		ClientConfig: admissionregistrationv1.WebhookClientConfig{
+			Service: &admissionregistrationv1.ServiceReference{Namespace: w.namespace, Name: "hook", Path: ptr.To(path)}, CABundle: w.ca.bundle,
+		},
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{"CREATE"},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+		}},
+		NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{metav1.NamespaceSystem, w.namespace},
+		}}},
+	}}}
+	for _, change := range before {
+		change(w)
+	}
+	w.create(t)
+	return w
+}
+
+// create stores the objects of the world that are not nil.
+func (w *world) create(t *testing.T) {
+	t.Helper()
+	ctx := t.Context()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
+	must(t, second(w.client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})))
+	if w.service != nil {
+		created, err := w.client.CoreV1().Services(w.namespace).Create(ctx, w.service, metav1.CreateOptions{})
+		must(t, err)
+		w.service = created
+	}
+	for _, pod := range w.pods {
+		status := pod.Status
+		created, err := w.client.CoreV1().Pods(w.namespace).Create(ctx, pod, metav1.CreateOptions{})
+		must(t, err)
+		created.Status = status
+		must(t, second(w.client.CoreV1().Pods(w.namespace).UpdateStatus(ctx, created, metav1.UpdateOptions{})))
+	}
+	if w.slice != nil {
+		must(t, second(w.client.DiscoveryV1().EndpointSlices(w.namespace).Create(ctx, w.slice, metav1.CreateOptions{})))
+	}
+	if w.deployment != nil {
+		must(t, second(w.client.AppsV1().Deployments(w.namespace).Create(ctx, w.deployment, metav1.CreateOptions{})))
+	}
+	if w.validating != nil {
+		must(t, second(w.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(ctx, w.validating, metav1.CreateOptions{})))
+		t.Cleanup(func() {
+			must(t, w.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(context.Background(), w.validating.Name, metav1.DeleteOptions{}))
+		})
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// found returns the checks and subjects of the findings, sorted.
+func found(r *Report) []string {
+	all := []string{}
+	for _, f := range r.Findings {
+		all = append(all, f.Check+" "+f.Subject)
+	}
+	slices.Sort(all)
+	return all
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/admitkit/admitkit/pkg/lint"
+)
+
+// A Check describes one kind of problem.
+type Check struct {
+	// ID is stable. The checks that begin with AK are rules of pkg/lint.
+	ID       string
+	Severity lint.Severity
+	Title    string
+	Fix      string
+	// unreachable marks the checks whose findings mean that a call of the API server fails.
+	unreachable bool
+}
+
+// Checks returns all checks, in the order of the report.
+func Checks() []Check { return slices.Clone(checks) }
+
+var checks = slices.Concat(unreachable, fromLint())
+
+// unreachable lists the checks for webhooks that the API server cannot call.
+var unreachable = []Check{
+	{"namespace-missing", lint.Error, "the namespace of the Service does not exist",
+		"Install the webhook's program again, or delete what registers it.", true},
+	{"namespace-terminating", lint.Error, "the namespace of the Service is being deleted",
+		"If the deletion is intended, delete what registers the webhook. Otherwise, install it again after the namespace is gone.", true},
+	{"service-missing", lint.Error, "the Service does not exist",
+		"Create the Service, name the right one, or delete what registers the webhook.", true},
+	{"service-headless", lint.Error, "the Service has no cluster IP",
+		"Give the Service a cluster IP: delete it, and create it without clusterIP: None. An API server with --enable-aggregator-routing can call headless Services.", true},
+	{"service-port", lint.Error, "the Service has no such port",
+		"Use a port of the Service, not of its Pods; the default is 443.", true},
+	{"target-port", lint.Error, "the targetPort of the Service is not a port of the Pods",
+		"Correct targetPort in the Service, or the name of the port in the Pods.", true},
+	{"no-endpoints", lint.Error, "no Pod is behind the Service",
+		"Start the Pods of the webhook, or correct the selector of the Service.", true},
+	{"endpoints-not-ready", lint.Error, "no Pod behind the Service is ready",
+		"Find out why the Pods are not ready.", true},
+}
+
+// lintRules are the rules of pkg/lint whose findings count here. A severity replaces the rule's.
+var lintRules = map[string]lint.Severity{
+	"AK502": "", "AK503": "", "AK504": "", "AK506": "", "AK507": "",
+}
+
+func fromLint() []Check {
+	var all []Check
+	for _, r := range lint.Rules() {
+		severity, used := lintRules[r.ID]
+		if !used {
+			continue
+		}
+		if severity == "" {
+			severity = r.Severity
+		}
+		all = append(all, Check{ID: r.ID, Severity: severity, Title: r.Title, Fix: r.Fix, unreachable: r.ID == "AK502" || r.ID == "AK503" || r.ID == "AK506"})
+	}
+	return all
+}
+
+// checkOf returns the check with this ID.
+func checkOf(id string) Check {
+	at := slices.IndexFunc(checks, func(c Check) bool { return c.ID == id })
+	if at < 0 {
+		panic(fmt.Sprintf("there is no check %q", id)) // a test runs every check
+	}
+	return checks[at]
+}
