@@ -23,7 +23,7 @@ type Check struct {
 // Checks returns all checks, in the order of the report.
 func Checks() []Check { return slices.Clone(checks) }
 
-var checks = slices.Concat(unreachable, fromLint())
+var checks = slices.Concat(unreachable, fromLint(), dangerous)
 
 // unreachable lists the checks for webhooks that the API server cannot call.
 var unreachable = []Check{
@@ -47,7 +47,24 @@ var unreachable = []Check{
 
 // lintRules are the rules of pkg/lint whose findings count here. A severity replaces the rule's.
 var lintRules = map[string]lint.Severity{
+	// the caBundle
 	"AK502": "", "AK503": "", "AK504": "", "AK506": "", "AK507": "",
+	// lock-outs
+	"AK201": "", "AK202": "", "AK203": "", "AK204": "", "AK205": "", "AK206": "", "AK207": "", "AK208": "",
+	// In a running cluster, the next drain of a node stops the only replica.
+	"AK210": lint.Warning,
+	// the timeouts of webhooks add up
+	"AK403": "",
+}
+
+// dangerous lists further checks for webhooks that fail when something else fails.
+var dangerous = []Check{
+	{"no-disruption-budget", lint.Warning, "no PodDisruptionBudget protects the webhook",
+		"Create a PodDisruptionBudget with maxUnavailable: 1 for the Pods.", false},
+	{"weak-disruption-budget", lint.Warning, "the PodDisruptionBudget lets all Pods be evicted at once",
+		"Set maxUnavailable: 1 in the PodDisruptionBudget.", false},
+	{"one-node", lint.Warning, "all Pods of the webhook run on one node",
+		"Spread the Pods with topologySpreadConstraints on kubernetes.io/hostname, and restart them.", false},
 }
 
 func fromLint() []Check {

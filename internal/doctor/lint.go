@@ -4,6 +4,7 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -33,6 +34,23 @@ func bundles(s *Snapshot) []Finding {
 	for _, f := range lint.Run(input, s.lintOptions()) {
 		if isBundleRule(f.Rule) {
 			found = append(found, ofLint(f, targets[f.Index]))
+		}
+	}
+	return found
+}
+
+// lockouts reports webhooks that can lock up the cluster, and timeouts that add up. It runs the rules of pkg/lint on the
+// configurations. A suppression in an annotation counts here, too.
+func lockouts(s *Snapshot) []Finding {
+	var found []Finding
+	input := lint.Input{Objects: slices.Concat(s.Configurations, s.around())}
+	for _, f := range lint.Run(input, s.lintOptions()) {
+		if _, used := lintRules[f.Rule]; !used || isBundleRule(f.Rule) || f.Suppressed != "" {
+			continue
+		}
+		at := slices.IndexFunc(s.Targets, func(t *Target) bool { return t.Object() == f.Object && t.Webhook == f.Webhook })
+		if at >= 0 {
+			found = append(found, ofLint(f, s.Targets[at]))
 		}
 	}
 	return found

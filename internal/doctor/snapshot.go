@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -35,6 +36,10 @@ type Snapshot struct {
 	// Workloads are the Deployments, StatefulSets, DaemonSets and HorizontalPodAutoscalers in the namespaces of the
 	// Services.
 	Workloads []runtime.Object
+	// Budgets are by namespace.
+	Budgets map[string][]policyv1.PodDisruptionBudget
+	// SeveralNodes reports whether the cluster is known to have more than one node.
+	SeveralNodes bool
 }
 
 // These are the kinds of objects that register what the API server calls.

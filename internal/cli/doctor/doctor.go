@@ -10,10 +10,7 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -89,11 +86,8 @@ func (o *Options) run(ctx context.Context, s *screen.Screen, config *rest.Config
 		return nil, problem.New("cannot use the kubeconfig: %w", err)
 	}
 	progress := s.Progress()
-	r := reader{config: config, client: client, step: progress.Step, s: &doctor.Snapshot{
-		Now: now(), ExpiresWithin: o.ExpiresWithin, Kubernetes: kubernetes,
-		Namespaces: map[string]*corev1.Namespace{}, Services: map[types.NamespacedName]*corev1.Service{},
-		Slices: map[types.NamespacedName][]discoveryv1.EndpointSlice{}, Pods: map[types.NamespacedName][]corev1.Pod{},
-	}}
+	r := newReader(config, client, progress.Step)
+	r.s.Now, r.s.ExpiresWithin, r.s.Kubernetes = now(), o.ExpiresWithin, kubernetes
 	err = r.read(ctx)
 	progress.Done()
 	if err != nil {

@@ -3,12 +3,15 @@
 package doctor
 
 import (
+	"encoding/pem"
 	"slices"
 	"strings"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 )
 
@@ -50,6 +53,44 @@ var faults = []fault{
 	}},
 	{name: "the caBundle is missing", want: "AK506 CONFIGURATION", before: func(w *world) { w.validating.Webhooks[0].ClientConfig.CABundle = nil }},
 	{name: "the caBundle is not PEM", want: "AK502 CONFIGURATION", before: func(w *world) { w.validating.Webhooks[0].ClientConfig.CABundle = []byte("CA") }},
+	{name: "the caBundle has a private key", want: "AK507 CONFIGURATION", before: func(w *world) {
+		bundle := &w.validating.Webhooks[0].ClientConfig.CABundle
+		*bundle = append(slices.Clone(*bundle), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: []byte("secret")})...)
+	}},
+	{name: "called for its own Pods", want: "AK201 CONFIGURATION", before: func(w *world) {
+		w.rules("CREATE", "", "pods", metav1.NamespaceSystem)
+	}},
+	{name: "called for Secrets that its Pods need", want: "AK202 CONFIGURATION", before: func(w *world) {
+		w.rules("UPDATE", "", "secrets", metav1.NamespaceSystem)
+	}},
+	{name: "called for kube-system", want: "AK203 CONFIGURATION", before: func(w *world) {
+		w.rules("CREATE", "", "pods", w.namespace)
+	}},
+	{name: "called for node leases", want: "AK204 CONFIGURATION", before: func(w *world) {
+		w.rules("UPDATE", "coordination.k8s.io", "leases", metav1.NamespaceSystem, w.namespace)
+	}},
+	{name: "called for nodes", want: "AK205 CONFIGURATION", before: func(w *world) { w.rules("CREATE", "", "nodes", w.namespace) }},
+	{name: "called for token reviews", want: "AK206 CONFIGURATION", before: func(w *world) {
+		w.rules("CREATE", "authentication.k8s.io", "tokenreviews", w.namespace)
+	}},
+	{name: "called for everything", want: "AK207 CONFIGURATION", before: func(w *world) {
+		w.rules("CREATE", "*", "*", w.namespace, metav1.NamespaceSystem, corev1.NamespaceNodeLease, metav1.NamespaceDefault)
+		w.validating.Webhooks[0].Rules[0].Scope = ptr.To(admissionregistrationv1.NamespacedScope)
+	}},
+	{name: "one replica", want: "AK210 CONFIGURATION", before: func(w *world) {
+		w.deployment.Spec.Replicas = ptr.To[int32](1)
+		w.pods, w.slice.Endpoints = w.pods[:1], w.slice.Endpoints[:1]
+	}},
+	{name: "no PodDisruptionBudget", want: "no-disruption-budget SERVICE", before: func(w *world) { w.budget = nil }},
+	{name: "a PodDisruptionBudget that allows all", want: "weak-disruption-budget SERVICE", before: func(w *world) {
+		w.budget.Spec.MaxUnavailable = ptr.To(intstr.FromString("100%"))
+	}},
+	{name: "all Pods on one node", want: "one-node SERVICE", before: func(w *world) { w.pods[1].Spec.NodeName = w.pods[0].Spec.NodeName }},
+}
+
+// rules sets the rules and the excluded namespaces of the webhook.
+func (w *world) rules(operation admissionregistrationv1.OperationType, group, resource string, excluded ...string) {
+	w.validating.Webhooks[0].Rules, w.validating.Webhooks[0].NamespaceSelector = rules(operation, group, resource), except(excluded...)
 }
 
 func TestFaults(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -45,6 +46,14 @@ type reader struct {
 	s      *doctor.Snapshot
 	gaps   []Gap
 	step   func(format string, args ...any)
+}
+
+func newReader(config *rest.Config, client dynamic.Interface, step func(format string, args ...any)) *reader {
+	return &reader{config: config, client: client, step: step, s: &doctor.Snapshot{
+		Namespaces: map[string]*corev1.Namespace{}, Services: map[types.NamespacedName]*corev1.Service{},
+		Slices: map[types.NamespacedName][]discoveryv1.EndpointSlice{}, Pods: map[types.NamespacedName][]corev1.Pod{},
+		Budgets: map[string][]policyv1.PodDisruptionBudget{},
+	}}
 }
 
 func resource(group, version, name string) schema.GroupVersionResource {
@@ -165,12 +174,27 @@ func (r *reader) readServices(ctx context.Context, services []types.NamespacedNa
 			r.s.Pods[name] = found
 		}
 	}
+	r.s.SeveralNodes = r.severalNodes(ctx)
 	for _, namespace := range namespacesOf(services) {
+		if found, ok := list[policyv1.PodDisruptionBudget](ctx, r, resource("policy", "v1", "poddisruptionbudgets"), namespace, metav1.ListOptions{}); ok {
+			r.s.Budgets[namespace] = found
+		}
 		addWorkloads[appsv1.Deployment](ctx, r, resource("apps", "v1", "deployments"), namespace)
 		addWorkloads[appsv1.StatefulSet](ctx, r, resource("apps", "v1", "statefulsets"), namespace)
 		addWorkloads[appsv1.DaemonSet](ctx, r, resource("apps", "v1", "daemonsets"), namespace)
 		addWorkloads[autoscalingv2.HorizontalPodAutoscaler](ctx, r, resource("autoscaling", "v2", "horizontalpodautoscalers"), namespace)
 	}
+}
+
+// severalNodes reports whether the cluster is known to have more than one node. It reads at most two.
+func (r *reader) severalNodes(ctx context.Context) bool {
+	nodes := resource("", "v1", "nodes")
+	found, err := r.client.Resource(nodes).List(ctx, metav1.ListOptions{Limit: 2})
+	if err != nil {
+		r.gap("list", nodes.GroupResource(), "", err)
+		return false
+	}
+	return len(found.Items) > 1
 }
 
 func addWorkloads[T any, P interface {

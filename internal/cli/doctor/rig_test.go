@@ -18,6 +18,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
@@ -61,8 +62,15 @@ func newRig(t *testing.T) *rig {
 			t.Error(err)
 		}
 	})
-	return &rig{network: n, server: server, config: server.Config, client: kubernetes.NewForConfigOrDie(server.Config)}
+	r := &rig{network: n, server: server, config: server.Config, client: kubernetes.NewForConfigOrDie(server.Config)}
+	for i := range 2 {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(i)}}
+		must(t, second(r.client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})))
+	}
+	return r
 }
+
+func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
 
 // doctor runs the command as the user of the configuration.
 func (r *rig) doctor(t *testing.T, change ...func(*Options)) *Report {
@@ -89,6 +97,7 @@ type world struct {
 	pods       []*corev1.Pod
 	slice      *discoveryv1.EndpointSlice
 	deployment *appsv1.Deployment
+	budget     *policyv1.PodDisruptionBudget
 	validating *admissionregistrationv1.ValidatingWebhookConfiguration
 }
 
@@ -117,6 +126,9 @@ func (r *rig) world(t *testing.T, before ...func(*world)) *world {
 		Replicas: ptr.To[int32](2), Selector: &metav1.LabelSelector{MatchLabels: appLabels},
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: appLabels}, Spec: template},
 	}}
+	w.budget = &policyv1.PodDisruptionBudget{ObjectMeta: meta, Spec: policyv1.PodDisruptionBudgetSpec{
+		MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: appLabels},
+	}}
 	w.slice = &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Namespace: w.namespace, Name: "hook-1", Labels: map[string]string{discoveryv1.LabelServiceName: "hook"}},
 		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Name: ptr.To("https"), Port: ptr.To[int32](hookPort)}},
@@ -124,7 +136,7 @@ func (r *rig) world(t *testing.T, before ...func(*world)) *world {
 	for i := range 2 {
 		ip := fmt.Sprintf("10.244.%d.%d", number, i+1)
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: fmt.Sprintf("hook-%d", i), Labels: maps.Clone(appLabels)}, Spec: template}
-		pod.Spec.NodeName = fmt.Sprintf("node-%d", i)
+		pod.Spec.NodeName = nodeName(i)
 		pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}},
 			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
 		w.pods = append(w.pods, pod)
@@ -139,19 +151,28 @@ func (r *rig) world(t *testing.T, before ...func(*world)) *world {
 		ClientConfig: admissionregistrationv1.WebhookClientConfig{
 			Service: &admissionregistrationv1.ServiceReference{Namespace: w.namespace, Name: "hook", Path: ptr.To(path)}, CABundle: w.ca.bundle,
 		},
-		Rules: []admissionregistrationv1.RuleWithOperations{{
-			Operations: []admissionregistrationv1.OperationType{"CREATE"},
-			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
-		}},
-		NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
-			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{metav1.NamespaceSystem, w.namespace},
-		}}},
+		Rules:             rules("CREATE", "", "configmaps"),
+		NamespaceSelector: except(metav1.NamespaceSystem, w.namespace),
 	}}}
 	for _, change := range before {
 		change(w)
 	}
 	w.create(t)
 	return w
+}
+
+// except returns a selector for all namespaces but these.
+func except(namespaces ...string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+		Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: namespaces,
+	}}}
+}
+
+func rules(operation admissionregistrationv1.OperationType, group, resource string) []admissionregistrationv1.RuleWithOperations {
+	return []admissionregistrationv1.RuleWithOperations{{
+		Operations: []admissionregistrationv1.OperationType{operation},
+		Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: []string{resource}},
+	}}
 }
 
 // create stores the objects of the world that are not nil.
@@ -177,6 +198,9 @@ func (w *world) create(t *testing.T) {
 	}
 	if w.deployment != nil {
 		must(t, second(w.client.AppsV1().Deployments(w.namespace).Create(ctx, w.deployment, metav1.CreateOptions{})))
+	}
+	if w.budget != nil {
+		must(t, second(w.client.PolicyV1().PodDisruptionBudgets(w.namespace).Create(ctx, w.budget, metav1.CreateOptions{})))
 	}
 	if w.validating != nil {
 		must(t, second(w.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(ctx, w.validating, metav1.CreateOptions{})))
