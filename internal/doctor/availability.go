@@ -31,7 +31,7 @@ func disruptions(s *Snapshot) []Finding {
 		targets := critical(of[b])
 		pods := s.Pods[b.Service]
 		budgets, known := s.Budgets[b.Service.Namespace]
-		if len(targets) == 0 || !known || len(pods) < 2 || slices.ContainsFunc(pods, ofDaemonSet) || !s.isPlaced(b) {
+		if len(targets) == 0 || !known || len(pods) < 2 || slices.ContainsFunc(pods, ofDaemonSet) || !s.IsPlaced(b) {
 			continue // a drain does not evict the Pods of a DaemonSet, and rule AK210 is about a single replica
 		}
 		name, most := strongest(budgets, pods)
@@ -94,7 +94,7 @@ func nodes(s *Snapshot) []Finding {
 	for _, b := range order {
 		targets := critical(of[b])
 		pods := s.Pods[b.Service]
-		if len(targets) == 0 || len(pods) < 2 || !s.SeveralNodes || !s.isPlaced(b) {
+		if len(targets) == 0 || len(pods) < 2 || !s.SeveralNodes || !s.IsPlaced(b) {
 			continue
 		}
 		node := pods[0].Spec.NodeName

@@ -43,6 +43,28 @@ var unreachable = []Check{
 		"Start the Pods of the webhook, or correct the selector of the Service.", true},
 	{"endpoints-not-ready", lint.Error, "no Pod behind the Service is ready",
 		"Find out why the Pods are not ready.", true},
+	{"host-unknown", lint.Error, "the host of the URL has no address",
+		"Correct the host, or use a Service.", true},
+	{"connection-refused", lint.Error, "nothing listens where the API server calls",
+		"Let the program listen on the targetPort of the Service, or correct the port.", true},
+	{"connection-timeout", lint.Error, "nothing answers where the API server calls",
+		"Find out whether the program hangs, or what drops its packets.", true},
+	{"not-tls", lint.Error, "the server does not speak TLS",
+		"Serve HTTPS at this port. The API server calls no webhook without TLS.", true},
+	{"handshake-failed", lint.Error, "the TLS handshake fails",
+		"Find the cause in the log of the program. It may have no certificate yet.", true},
+	{"certificate-expired", lint.Error, "the serving certificate has expired",
+		"Renew the certificate, and let the program load it. Find out why it was not renewed.", true},
+	{"certificate-not-yet-valid", lint.Error, "the serving certificate is not valid yet",
+		"Correct the clocks of the machines, or issue a new certificate.", true},
+	{"certificate-name", lint.Error, "the serving certificate is for another name",
+		"Issue a certificate with the DNS name SERVICE.NAMESPACE.svc, or with the host of the URL.", true},
+	{"certificate-untrusted", lint.Error, "the caBundle does not trust the serving certificate",
+		"Set caBundle to the CA of the certificate. Find out which program writes the caBundle, and which one issues the certificate.", true},
+	{"wrong-path", lint.Error, "the server does not know the path",
+		"Correct the path of the webhook, or install the version of the program that serves it.", true},
+	{"certificate-expires-soon", lint.Warning, "the serving certificate expires soon",
+		"Find out why it is not renewed.", false},
 }
 
 // lintRules are the rules of pkg/lint whose findings count here. A severity replaces the rule's.
@@ -77,7 +99,8 @@ func fromLint() []Check {
 		if severity == "" {
 			severity = r.Severity
 		}
-		all = append(all, Check{ID: r.ID, Severity: severity, Title: r.Title, Fix: r.Fix, unreachable: r.ID == "AK502" || r.ID == "AK503" || r.ID == "AK506"})
+		// The API server does not use a private key in a caBundle, so AK507 makes no call fail.
+		all = append(all, Check{ID: r.ID, Severity: severity, Title: r.Title, Fix: r.Fix, unreachable: isBundleRule(r.ID) && r.ID != "AK507"})
 	}
 	return all
 }

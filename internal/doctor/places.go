@@ -30,8 +30,8 @@ func places(s *Snapshot) []Finding {
 	return found
 }
 
-// isPlaced reports whether no problem is known between the registration and a ready Pod.
-func (s *Snapshot) isPlaced(b Backend) bool { return s.place(b, nil) == nil }
+// IsPlaced reports whether no problem is known between the registration and a ready Pod.
+func (s *Snapshot) IsPlaced(b Backend) bool { return s.place(b, nil) == nil }
 
 // place follows the steps of the API server and of the cluster's network: namespace, Service, port, endpoints. It
 // returns the first problem, or nil.

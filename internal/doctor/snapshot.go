@@ -33,6 +33,8 @@ type Snapshot struct {
 	// Slices and Pods are by the Service that they belong to.
 	Slices map[types.NamespacedName][]discoveryv1.EndpointSlice
 	Pods   map[types.NamespacedName][]corev1.Pod
+	// Connections are to the servers that could be tried.
+	Connections map[Backend][]Connection
 	// Workloads are the Deployments, StatefulSets, DaemonSets and HorizontalPodAutoscalers in the namespaces of the
 	// Services.
 	Workloads []runtime.Object

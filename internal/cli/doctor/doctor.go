@@ -5,8 +5,10 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"net"
 	"slices"
 	"time"
 
@@ -29,8 +31,13 @@ type Options struct {
 	// FailOn is the lowest severity that makes a run fail.
 	FailOn        string
 	ExpiresWithin time.Duration
+	// Direct makes doctor connect to Pods directly, and not through the API server and a kubelet.
+	Direct bool
 	// Now returns the current time; nil is time.Now.
 	Now func() time.Time
+
+	dial     func(ctx context.Context, network, address string) (net.Conn, error) // nil is that of net.Dialer
+	patience time.Duration                                                        // 0 is the default
 }
 
 // A Report is the result of Run. Its JSON encoding is stable.
@@ -88,6 +95,11 @@ func (o *Options) run(ctx context.Context, s *screen.Screen, config *rest.Config
 	progress := s.Progress()
 	r := newReader(config, client, progress.Step)
 	r.s.Now, r.s.ExpiresWithin, r.s.Kubernetes = now(), o.ExpiresWithin, kubernetes
+	r.direct = o.Direct
+	if o.dial != nil {
+		r.dial = o.dial
+	}
+	r.patience = cmp.Or(o.patience, r.patience)
 	err = r.read(ctx)
 	progress.Done()
 	if err != nil {

@@ -5,8 +5,10 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -46,13 +48,18 @@ type reader struct {
 	s      *doctor.Snapshot
 	gaps   []Gap
 	step   func(format string, args ...any)
+	// direct means that Pods are connected to directly, and not through a kubelet.
+	direct bool
+	dial   func(ctx context.Context, network, address string) (net.Conn, error)
+	// patience limits each connection and each request to a webhook.
+	patience time.Duration
 }
 
 func newReader(config *rest.Config, client dynamic.Interface, step func(format string, args ...any)) *reader {
-	return &reader{config: config, client: client, step: step, s: &doctor.Snapshot{
+	return &reader{config: config, client: client, step: step, dial: (&net.Dialer{}).DialContext, patience: 5 * time.Second, s: &doctor.Snapshot{
 		Namespaces: map[string]*corev1.Namespace{}, Services: map[types.NamespacedName]*corev1.Service{},
 		Slices: map[types.NamespacedName][]discoveryv1.EndpointSlice{}, Pods: map[types.NamespacedName][]corev1.Pod{},
-		Budgets: map[string][]policyv1.PodDisruptionBudget{},
+		Budgets: map[string][]policyv1.PodDisruptionBudget{}, Connections: map[doctor.Backend][]doctor.Connection{},
 	}}
 }
 
@@ -143,6 +150,7 @@ func (r *reader) read(ctx context.Context) error {
 		}
 	}
 	r.readServices(ctx, services)
+	r.connect(ctx)
 	return ctx.Err()
 }
 

@@ -7,8 +7,10 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -36,6 +38,8 @@ type rig struct {
 	server *apiserver.Server
 	config *rest.Config
 	client *kubernetes.Clientset
+	// kubelets are those of the two nodes.
+	kubelets []*kubelet
 }
 
 const egress = `apiVersion: apiserver.k8s.io/v1beta1
@@ -65,7 +69,13 @@ func newRig(t *testing.T) *rig {
 	r := &rig{network: n, server: server, config: server.Config, client: kubernetes.NewForConfigOrDie(server.Config)}
 	for i := range 2 {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(i)}}
-		must(t, second(r.client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})))
+		node, err := r.client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
+		must(t, err)
+		ip := fmt.Sprintf("10.243.0.%d", i+1)
+		node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ip}}
+		node.Status.DaemonEndpoints.KubeletEndpoint.Port = 10250
+		must(t, second(r.client.CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{})))
+		r.kubelets = append(r.kubelets, n.serveKubelet(t, ip+":10250"))
 	}
 	return r
 }
@@ -75,7 +85,7 @@ func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
 // doctor runs the command as the user of the configuration.
 func (r *rig) doctor(t *testing.T, change ...func(*Options)) *Report {
 	t.Helper()
-	o := Options{FailOn: "warning", ExpiresWithin: 7 * 24 * time.Hour}
+	o := Options{FailOn: "warning", ExpiresWithin: 7 * 24 * time.Hour, patience: 3 * time.Second}
 	for _, c := range change {
 		c(&o)
 	}
@@ -91,8 +101,10 @@ func (r *rig) doctor(t *testing.T, change ...func(*Options)) *Report {
 // through the network of the rig, which leads to a server in this process.
 type world struct {
 	*rig
+	t          *testing.T
 	namespace  string
 	ca         *authority
+	servers    []*served // by Pod
 	service    *corev1.Service
 	pods       []*corev1.Pod
 	slice      *discoveryv1.EndpointSlice
@@ -114,7 +126,7 @@ var appLabels = map[string]string{"app": "hook"}
 func (r *rig) world(t *testing.T, before ...func(*world)) *world {
 	t.Helper()
 	number := worlds.Add(1)
-	w := &world{rig: r, namespace: fmt.Sprintf("shop-%d", number), ca: newAuthority(t)}
+	w := &world{rig: r, t: t, namespace: fmt.Sprintf("shop-%d", number), ca: newAuthority(t)}
 	meta := metav1.ObjectMeta{Namespace: w.namespace, Name: "hook", Labels: appLabels}
 	w.service = &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
 		Selector: appLabels, Ports: []corev1.ServicePort{{Name: "https", Port: 443, TargetPort: intstr.FromString("https")}},
@@ -140,6 +152,7 @@ func (r *rig) world(t *testing.T, before ...func(*world)) *world {
 		pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}},
 			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
 		w.pods = append(w.pods, pod)
+		w.servers = append(w.servers, &served{certificate: w.ca.serving(t, w.host()), path: path, decide: allow})
 		w.slice.Endpoints = append(w.slice.Endpoints, discoveryv1.Endpoint{
 			Addresses: []string{ip}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)},
 			TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: w.namespace, Name: pod.Name},
@@ -157,8 +170,26 @@ func (r *rig) world(t *testing.T, before ...func(*world)) *world {
 	for _, change := range before {
 		change(w)
 	}
+	w.serve(t)
 	w.create(t)
 	return w
+}
+
+// serve starts a server for each Pod, and makes it known to the network.
+func (w *world) serve(t *testing.T) {
+	t.Helper()
+	for i, pod := range w.pods {
+		w.servers[i].serve(t, w.namespace+".example.com")
+		w.route(t, w.address(i), w.servers[i].address)
+		for _, k := range w.kubelets {
+			k.add(pod)
+		}
+	}
+}
+
+// address returns the address of a Pod in the cluster.
+func (w *world) address(pod int) string {
+	return net.JoinHostPort(w.pods[pod].Status.PodIP, strconv.Itoa(hookPort))
 }
 
 // except returns a selector for all namespaces but these.
