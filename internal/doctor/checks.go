@@ -49,6 +49,8 @@ var unreachable = []Check{
 		"Let the program listen on the targetPort of the Service, or correct the port.", true},
 	{"connection-timeout", lint.Error, "nothing answers where the API server calls",
 		"Find out whether the program hangs, or what drops its packets.", true},
+	{"blocked", lint.Error, "the API server does not reach the Pods",
+		"Open the port of the Pods to the API server: in a NetworkPolicy, or in the firewall between the control plane and the nodes.", true},
 	{"not-tls", lint.Error, "the server does not speak TLS",
 		"Serve HTTPS at this port. The API server calls no webhook without TLS.", true},
 	{"handshake-failed", lint.Error, "the TLS handshake fails",
@@ -63,6 +65,8 @@ var unreachable = []Check{
 		"Set caBundle to the CA of the certificate. Find out which program writes the caBundle, and which one issues the certificate.", true},
 	{"wrong-path", lint.Error, "the server does not know the path",
 		"Correct the path of the webhook, or install the version of the program that serves it.", true},
+	{"network-policy", lint.Warning, "a NetworkPolicy may keep the API server from the Pods",
+		"Open the port of the Pods in a NetworkPolicy, without a selector: the API server is often not a Pod.", false},
 	{"certificate-expires-soon", lint.Warning, "the serving certificate expires soon",
 		"Find out why it is not renewed.", false},
 }

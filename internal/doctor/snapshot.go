@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -35,11 +36,14 @@ type Snapshot struct {
 	Pods   map[types.NamespacedName][]corev1.Pod
 	// Connections are to the servers that could be tried.
 	Connections map[Backend][]Connection
+	// Proxied are the answers that the API server got for requests of its users.
+	Proxied map[Backend]Proxied
 	// Workloads are the Deployments, StatefulSets, DaemonSets and HorizontalPodAutoscalers in the namespaces of the
 	// Services.
 	Workloads []runtime.Object
-	// Budgets are by namespace.
-	Budgets map[string][]policyv1.PodDisruptionBudget
+	// Budgets and Policies are by namespace.
+	Budgets  map[string][]policyv1.PodDisruptionBudget
+	Policies map[string][]networkingv1.NetworkPolicy
 	// SeveralNodes reports whether the cluster is known to have more than one node.
 	SeveralNodes bool
 }

@@ -56,6 +56,10 @@ var faults = []fault{
 	{name: "nothing listens", want: "connection-refused SERVICE", after: func(_ *testing.T, w *world) { w.refuse(w.address(0), w.address(1)) }},
 	{name: "nothing listens in one of two Pods", want: "connection-refused SERVICE", after: func(_ *testing.T, w *world) { w.refuse(w.address(1)) }},
 	{name: "nothing answers", want: "connection-timeout SERVICE", after: func(_ *testing.T, w *world) { w.block(w.address(0), w.address(1)) }},
+	{name: "a firewall between the API server and the Pods", want: "blocked SERVICE", after: func(_ *testing.T, w *world) {
+		w.blockAPIServer(w.address(0), w.address(1))
+	}},
+	{name: "the program listens on localhost only", want: "blocked SERVICE", after: func(_ *testing.T, w *world) { w.localOnly(w.address(0), w.address(1)) }},
 	{name: "HTTP instead of HTTPS", want: "not-tls SERVICE", before: func(w *world) { w.each(func(s *served) { s.plain = true }) }},
 	{name: "no certificate yet", want: "handshake-failed SERVICE", before: func(w *world) { w.each(func(s *served) { s.certificate = nil }) }},
 	{name: "a certificate for another name", want: "certificate-name SERVICE", before: func(w *world) { w.certificate("other." + w.namespace + ".svc") }},

@@ -21,6 +21,9 @@ type network struct {
 	proxy  string // path of the socket of the proxy
 	mu     sync.Mutex
 	routes map[string]string // the address in the cluster to the address on loopback, or to silence
+	// closed are the addresses that the API server cannot reach, though kubelets can: true if they give no answer, false
+	// if they refuse connections.
+	closed map[string]bool
 }
 
 // silence is a route that a firewall drops: connections get no answer.
@@ -31,7 +34,7 @@ func newNetwork(t *testing.T) *network {
 	folder, err := os.MkdirTemp("", "network-") // t.TempDir is too long a path for a socket
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(folder) })
-	n := &network{proxy: filepath.Join(folder, "proxy"), routes: map[string]string{}}
+	n := &network{proxy: filepath.Join(folder, "proxy"), routes: map[string]string{}, closed: map[string]bool{}}
 	listener, err := net.Listen("unix", n.proxy)
 	must(t, err)
 	server := &http.Server{Handler: n}
@@ -58,6 +61,22 @@ func (n *network) block(from ...string) {
 	defer n.mu.Unlock()
 	for _, address := range from {
 		n.routes[address] = silence
+	}
+}
+
+func (n *network) blockAPIServer(to ...string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, address := range to {
+		n.closed[address] = true
+	}
+}
+
+func (n *network) localOnly(to ...string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, address := range to {
+		n.closed[address] = false
 	}
 }
 
@@ -89,8 +108,15 @@ const closedPort = "127.0.0.1:1"
 
 // ServeHTTP answers CONNECT requests of the API server.
 func (n *network) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	n.mu.Lock()
+	silent, closed := n.closed[r.URL.Host]
+	n.mu.Unlock()
+	if silent {
+		<-r.Context().Done()
+		return
+	}
 	target, err := n.dial(r.Context(), "tcp", r.URL.Host)
-	if err != nil {
+	if err != nil || closed {
 		http.Error(w, fmt.Sprintf("dial tcp %s: connect: connection refused", r.URL.Host), http.StatusBadGateway)
 		return
 	}

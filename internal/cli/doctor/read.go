@@ -14,6 +14,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,6 +60,7 @@ func newReader(config *rest.Config, client dynamic.Interface, step func(format s
 	return &reader{config: config, client: client, step: step, dial: (&net.Dialer{}).DialContext, patience: 5 * time.Second, s: &doctor.Snapshot{
 		Namespaces: map[string]*corev1.Namespace{}, Services: map[types.NamespacedName]*corev1.Service{},
 		Slices: map[types.NamespacedName][]discoveryv1.EndpointSlice{}, Pods: map[types.NamespacedName][]corev1.Pod{},
+		Proxied: map[doctor.Backend]doctor.Proxied{}, Policies: map[string][]networkingv1.NetworkPolicy{},
 		Budgets: map[string][]policyv1.PodDisruptionBudget{}, Connections: map[doctor.Backend][]doctor.Connection{},
 	}}
 }
@@ -151,6 +153,7 @@ func (r *reader) read(ctx context.Context) error {
 	}
 	r.readServices(ctx, services)
 	r.connect(ctx)
+	r.proxied(ctx)
 	return ctx.Err()
 }
 
@@ -186,6 +189,9 @@ func (r *reader) readServices(ctx context.Context, services []types.NamespacedNa
 	for _, namespace := range namespacesOf(services) {
 		if found, ok := list[policyv1.PodDisruptionBudget](ctx, r, resource("policy", "v1", "poddisruptionbudgets"), namespace, metav1.ListOptions{}); ok {
 			r.s.Budgets[namespace] = found
+		}
+		if found, ok := list[networkingv1.NetworkPolicy](ctx, r, resource("networking.k8s.io", "v1", "networkpolicies"), namespace, metav1.ListOptions{}); ok {
+			r.s.Policies[namespace] = found
 		}
 		addWorkloads[appsv1.Deployment](ctx, r, resource("apps", "v1", "deployments"), namespace)
 		addWorkloads[appsv1.StatefulSet](ctx, r, resource("apps", "v1", "statefulsets"), namespace)

@@ -66,7 +66,10 @@ func newRig(t *testing.T) *rig {
 			t.Error(err)
 		}
 	})
-	r := &rig{network: n, server: server, config: server.Config, client: kubernetes.NewForConfigOrDie(server.Config)}
+	r := &rig{network: n, server: server, config: server.Config}
+	clients := rest.CopyConfig(server.Config)
+	clients.WarningHandler = rest.NoWarnings{} // Endpoints are deprecated
+	r.client = kubernetes.NewForConfigOrDie(clients)
 	for i := range 2 {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(i)}}
 		node, err := r.client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
@@ -226,6 +229,16 @@ func (w *world) create(t *testing.T) {
 	}
 	if w.slice != nil {
 		must(t, second(w.client.DiscoveryV1().EndpointSlices(w.namespace).Create(ctx, w.slice, metav1.CreateOptions{})))
+	}
+	if w.slice != nil && len(w.slice.Endpoints) > 0 { // a controller keeps these beside the EndpointSlices
+		endpoints := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "hook"}, Subsets: []corev1.EndpointSubset{{}}} //nolint:staticcheck // the API server's proxy uses this type
+		for _, p := range w.slice.Ports {
+			endpoints.Subsets[0].Ports = append(endpoints.Subsets[0].Ports, corev1.EndpointPort{Name: *p.Name, Port: *p.Port})
+		}
+		for _, e := range w.slice.Endpoints {
+			endpoints.Subsets[0].Addresses = append(endpoints.Subsets[0].Addresses, corev1.EndpointAddress{IP: e.Addresses[0], TargetRef: e.TargetRef})
+		}
+		must(t, second(w.client.CoreV1().Endpoints(w.namespace).Create(ctx, endpoints, metav1.CreateOptions{})))
 	}
 	if w.deployment != nil {
 		must(t, second(w.client.AppsV1().Deployments(w.namespace).Create(ctx, w.deployment, metav1.CreateOptions{})))
