@@ -65,6 +65,8 @@ var unreachable = []Check{
 		"Set caBundle to the CA of the certificate. Find out which program writes the caBundle, and which one issues the certificate.", true},
 	{"wrong-path", lint.Error, "the server does not know the path",
 		"Correct the path of the webhook, or install the version of the program that serves it.", true},
+	{"unavailable", lint.Error, "the API server does not use the aggregated API server",
+		"Find the cause in the condition and in the log of the program.", true},
 	{"network-policy", lint.Warning, "a NetworkPolicy may keep the API server from the Pods",
 		"Open the port of the Pods in a NetworkPolicy, without a selector: the API server is often not a Pod.", false},
 	{"certificate-expires-soon", lint.Warning, "the serving certificate expires soon",
@@ -91,6 +93,8 @@ var dangerous = []Check{
 		"Set maxUnavailable: 1 in the PodDisruptionBudget.", false},
 	{"one-node", lint.Warning, "all Pods of the webhook run on one node",
 		"Spread the Pods with topologySpreadConstraints on kubernetes.io/hostname, and restart them.", false},
+	{"not-verified", lint.Advice, "the certificate of an aggregated API server is not verified",
+		"Set caBundle, and remove insecureSkipTLSVerify.", false},
 }
 
 func fromLint() []Check {

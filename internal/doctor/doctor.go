@@ -53,7 +53,7 @@ func (c Caller) String() string {
 }
 
 // causes are the checks for problems that have no other cause.
-var causes = []func(*Snapshot) []Finding{places, bundles, connections, certificates, paths, blocked, policies, lockouts, disruptions, nodes}
+var causes = []func(*Snapshot) []Finding{places, bundles, connections, certificates, paths, blocked, policies, lockouts, disruptions, nodes, unverified}
 
 // Diagnose returns the problems of a snapshot, worst first.
 func Diagnose(s *Snapshot) []Finding {
@@ -61,7 +61,7 @@ func Diagnose(s *Snapshot) []Finding {
 	for _, check := range causes {
 		found = append(found, check(s)...)
 	}
-	found = merge(found)
+	found = addSymptoms(s, merge(found))
 	slices.SortStableFunc(found, compare)
 	return found
 }

@@ -72,6 +72,8 @@ type Target struct {
 	// Fails means that requests fail if the call fails.
 	Fails   bool
 	Timeout time.Duration
+	// Unavailable is why the API server does not use an aggregated API server, or "".
+	Unavailable string
 }
 
 // Object returns the kind and name of the object that registers the target.

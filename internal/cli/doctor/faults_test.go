@@ -158,13 +158,16 @@ func (w *world) rules(operation admissionregistrationv1.OperationType, group, re
 func TestFaults(t *testing.T) {
 	r := newRig(t)
 	t.Run("healthy", func(t *testing.T) {
-		r.world(t)
+		w := r.world(t)
+		apply(definitionYAML)(t, w)
+		apply(apiServiceYAML)(t, w)
+		w.awaitAvailable(t, "True")
 		report := r.doctor(t)
 		if got := found(report); len(got) > 0 || len(report.NotChecked) > 0 {
 			t.Errorf("found %q in a healthy cluster, and could not check %v", got, report.NotChecked)
 		}
 	})
-	for _, f := range faults {
+	for _, f := range slices.Concat(faults, otherFaults) {
 		t.Run(f.name, func(t *testing.T) {
 			var before []func(*world)
 			if f.before != nil {
@@ -182,5 +185,5 @@ func TestFaults(t *testing.T) {
 }
 
 func (w *world) names(want string) string {
-	return strings.NewReplacer("SERVICE", "Service "+w.namespace+"/hook", "CONFIGURATION", "ValidatingWebhookConfiguration/"+w.namespace).Replace(want)
+	return strings.NewReplacer("NAME", w.namespace, "SERVICE", "Service "+w.namespace+"/hook", "CONFIGURATION", "ValidatingWebhookConfiguration/"+w.namespace).Replace(want)
 }

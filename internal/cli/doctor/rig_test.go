@@ -155,7 +155,7 @@ func (r *rig) world(t *testing.T, before ...func(*world)) *world {
 		pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}},
 			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
 		w.pods = append(w.pods, pod)
-		w.servers = append(w.servers, &served{certificate: w.ca.serving(t, w.host()), path: path, decide: allow})
+		w.servers = append(w.servers, &served{certificate: w.ca.serving(t, w.host()), path: path, apis: "/apis/", decide: allow})
 		w.slice.Endpoints = append(w.slice.Endpoints, discoveryv1.Endpoint{
 			Addresses: []string{ip}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)},
 			TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: w.namespace, Name: pod.Name},
@@ -219,6 +219,9 @@ func (w *world) create(t *testing.T) {
 		created, err := w.client.CoreV1().Services(w.namespace).Create(ctx, w.service, metav1.CreateOptions{})
 		must(t, err)
 		w.service = created
+		if address := net.JoinHostPort(created.Spec.ClusterIP, "443"); len(w.servers) > 0 && created.Spec.ClusterIP != corev1.ClusterIPNone {
+			w.route(t, address, w.servers[0].address) // in place of kube-proxy
+		}
 	}
 	for _, pod := range w.pods {
 		status := pod.Status

@@ -5,6 +5,7 @@ package doctor
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -24,7 +25,9 @@ type served struct {
 	// plain makes the server speak HTTP without TLS.
 	plain bool
 	// path is where the hook is.
-	path    string
+	path string
+	// apis is the path below which an aggregated API server answers.
+	apis    string
 	decide  func(context.Context, *webhook.Request[corev1.ConfigMap]) error
 	address string
 }
@@ -38,6 +41,8 @@ func (s *served) serve(t *testing.T, name string) {
 	hook := webhook.Validating(admissionregistrationv1.ValidatingWebhook{Name: name, Rules: webhook.Rules(webhook.OnCreate("", "v1", "configmaps"))}, s.decide)
 	mux := http.NewServeMux()
 	mux.Handle(s.path, hook)
+	mux.HandleFunc("/convert", func(http.ResponseWriter, *http.Request) {})                      // a conversion webhook
+	mux.HandleFunc(s.apis, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{}`) }) // an aggregated API server
 	server := &http.Server{Handler: mux, ErrorLog: log.New(io.Discard, "", 0), TLSConfig: &tls.Config{
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.certificate, nil },
 	}}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -80,8 +81,7 @@ type definition struct {
 		Conversion *struct {
 			Strategy string `json:"strategy"`
 			Webhook  *struct {
-				ClientConfig             *admissionregistrationv1.WebhookClientConfig `json:"clientConfig"`
-				ConversionReviewVersions []string                                     `json:"conversionReviewVersions"`
+				ClientConfig *admissionregistrationv1.WebhookClientConfig `json:"clientConfig"`
 			} `json:"webhook"`
 		} `json:"conversion"`
 	} `json:"spec"`
@@ -136,15 +136,24 @@ type apiService struct {
 		CABundle              []byte `json:"caBundle"`
 		InsecureSkipTLSVerify bool   `json:"insecureSkipTLSVerify"`
 	} `json:"spec"`
+	Status struct {
+		Conditions []metav1.Condition `json:"conditions"`
+	} `json:"status"`
 }
 
 // readAPIServices reads the APIServices of aggregated API servers.
 func (r *reader) readAPIServices(ctx context.Context) {
 	found, _ := list[apiService](ctx, r, resource("apiregistration.k8s.io", "v1", "apiservices"), "", metav1.ListOptions{})
 	for _, a := range found {
-		if s := a.Spec.Service; s != nil {
-			r.s.Targets = append(r.s.Targets, &doctor.Target{Kind: doctor.Aggregated, Name: a.Name, Backend: serviceBackend(s.Namespace, s.Name, s.Port),
-				Bundle: a.Spec.CABundle, Unverified: a.Spec.InsecureSkipTLSVerify, Fails: true})
+		s := a.Spec.Service
+		if s == nil {
+			continue // the API server serves it itself
 		}
+		t := &doctor.Target{Kind: doctor.Aggregated, Name: a.Name, Backend: serviceBackend(s.Namespace, s.Name, s.Port),
+			Bundle: a.Spec.CABundle, Unverified: a.Spec.InsecureSkipTLSVerify, Fails: true}
+		if c := meta.FindStatusCondition(a.Status.Conditions, "Available"); c != nil && c.Status == metav1.ConditionFalse {
+			t.Unavailable = c.Reason + ": " + c.Message
+		}
+		r.s.Targets = append(r.s.Targets, t)
 	}
 }
