@@ -23,7 +23,7 @@ type Check struct {
 // Checks returns all checks, in the order of the report.
 func Checks() []Check { return slices.Clone(checks) }
 
-var checks = slices.Concat(unreachable, fromLint(), dangerous)
+var checks = slices.Concat(unreachable, fromLint(), dangerous, failing)
 
 // unreachable lists the checks for webhooks that the API server cannot call.
 var unreachable = []Check{
@@ -95,6 +95,18 @@ var dangerous = []Check{
 		"Spread the Pods with topologySpreadConstraints on kubernetes.io/hostname, and restart them.", false},
 	{"not-verified", lint.Advice, "the certificate of an aggregated API server is not verified",
 		"Set caBundle, and remove insecureSkipTLSVerify.", false},
+}
+
+// failing lists the checks for webhooks whose calls fail or are slow. The API server's metrics show it.
+var failing = []Check{
+	{"fails-closed", lint.Error, "calls fail, and the API server rejects the requests",
+		"Find the cause in the message that users get, in the API server's log, or with --probe. Run at least two replicas.", false},
+	{"fails-open", lint.Warning, "calls fail and are ignored, so that the webhook decides nothing",
+		"Find the cause in the API server's log. Check the availability, the timeout and the certificate of the webhook.", false},
+	{"condition-errors", lint.Warning, "matchConditions have errors",
+		"Let each condition test whether a field is there: has(object.metadata.labels). An error rejects the request if failurePolicy is Fail.", false},
+	{"slow", lint.Warning, "requests wait long for the webhook",
+		"Narrow the rules, add matchConditions, give the replicas more CPU, and set a short timeoutSeconds.", false},
 }
 
 func fromLint() []Check {

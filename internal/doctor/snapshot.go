@@ -44,6 +44,8 @@ type Snapshot struct {
 	// Budgets and Policies are by namespace.
 	Budgets  map[string][]policyv1.PodDisruptionBudget
 	Policies map[string][]networkingv1.NetworkPolicy
+	// Traffic is nil if no API server's metrics could be read.
+	Traffic *Traffic
 	// SeveralNodes reports whether the cluster is known to have more than one node.
 	SeveralNodes bool
 }

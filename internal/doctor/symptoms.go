@@ -20,7 +20,7 @@ type symptom struct {
 }
 
 // symptomChecks look for symptoms.
-var symptomChecks = []func(*Snapshot) []symptom{unavailable}
+var symptomChecks = []func(*Snapshot) []symptom{unavailable, callProblems}
 
 // addSymptoms adds the symptoms to their causes, or else as findings.
 func addSymptoms(s *Snapshot, found []Finding) []Finding {

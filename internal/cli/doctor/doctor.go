@@ -33,6 +33,8 @@ type Options struct {
 	ExpiresWithin time.Duration
 	// Direct makes doctor connect to Pods directly, and not through the API server and a kubelet.
 	Direct bool
+	// Watch is how long the calls of webhooks are watched. If it is 0, those since the API servers started count.
+	Watch time.Duration
 	// Now returns the current time; nil is time.Now.
 	Now func() time.Time
 
@@ -51,6 +53,8 @@ type Report struct {
 	APIServices    int `json:"apiServices"`
 	// Findings are sorted, worst first.
 	Findings []doctor.Finding `json:"findings"`
+	// Traffic is nil if the metrics of no API server could be read.
+	Traffic *Traffic `json:"traffic,omitempty"`
 	// NotChecked has what could not be read or tried, so that problems may be missing.
 	NotChecked []Gap `json:"notChecked"`
 
@@ -100,6 +104,7 @@ func (o *Options) run(ctx context.Context, s *screen.Screen, config *rest.Config
 		r.dial = o.dial
 	}
 	r.patience = cmp.Or(o.patience, r.patience)
+	r.watchFor = o.Watch
 	err = r.read(ctx)
 	progress.Done()
 	if err != nil {
@@ -107,6 +112,7 @@ func (o *Options) run(ctx context.Context, s *screen.Screen, config *rest.Config
 	}
 	report := &Report{Server: config.Host, Kubernetes: kubernetes, Configurations: len(r.s.Configurations), NotChecked: append([]Gap{}, r.gaps...),
 		Findings: append([]doctor.Finding{}, doctor.Diagnose(r.s)...), failOn: lint.Severity(o.FailOn)}
+	report.Traffic = trafficOf(r.s)
 	for _, t := range r.s.Targets {
 		switch t.Kind {
 		case doctor.Conversion:

@@ -167,7 +167,7 @@ func TestFaults(t *testing.T) {
 			t.Errorf("found %q in a healthy cluster, and could not check %v", got, report.NotChecked)
 		}
 	})
-	for _, f := range slices.Concat(faults, otherFaults) {
+	for _, f := range slices.Concat(faults, otherFaults, trafficFaults) {
 		t.Run(f.name, func(t *testing.T) {
 			var before []func(*world)
 			if f.before != nil {

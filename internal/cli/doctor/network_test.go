@@ -103,6 +103,18 @@ func (n *network) dial(ctx context.Context, kind, address string) (net.Conn, err
 	return (&net.Dialer{}).DialContext(ctx, kind, to)
 }
 
+// dialFromHere connects to a server on loopback, or to an address of the cluster.
+func (n *network) dialFromHere(ctx context.Context, kind, address string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	if ip := net.ParseIP(host); ip != nil && !ip.IsLoopback() {
+		return n.dial(ctx, kind, address)
+	}
+	return (&net.Dialer{}).DialContext(ctx, kind, address)
+}
+
 // closedPort is an address that refuses connections, because no program listens at port 1 of loopback.
 const closedPort = "127.0.0.1:1"
 

@@ -54,6 +54,8 @@ type reader struct {
 	dial   func(ctx context.Context, network, address string) (net.Conn, error)
 	// patience limits each connection and each request to a webhook.
 	patience time.Duration
+	// watchFor is how long the metrics are watched, or 0.
+	watchFor time.Duration
 }
 
 func newReader(config *rest.Config, client dynamic.Interface, step func(format string, args ...any)) *reader {
@@ -154,6 +156,7 @@ func (r *reader) read(ctx context.Context) error {
 	r.readServices(ctx, services)
 	r.connect(ctx)
 	r.proxied(ctx)
+	r.readTraffic(ctx)
 	return ctx.Err()
 }
 

@@ -88,7 +88,7 @@ func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
 // doctor runs the command as the user of the configuration.
 func (r *rig) doctor(t *testing.T, change ...func(*Options)) *Report {
 	t.Helper()
-	o := Options{FailOn: "warning", ExpiresWithin: 7 * 24 * time.Hour, patience: 3 * time.Second}
+	o := Options{FailOn: "warning", ExpiresWithin: 7 * 24 * time.Hour, patience: 2 * time.Second, dial: r.dialFromHere}
 	for _, c := range change {
 		c(&o)
 	}

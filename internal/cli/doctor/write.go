@@ -63,6 +63,7 @@ func (t *printer) report(r *Report) {
 		t.finding(&f)
 		t.printf("\n")
 	}
+	t.traffic(r.Traffic)
 	t.gaps(r.NotChecked)
 	t.printf("%s\n", t.summary(r))
 }
