@@ -87,6 +87,27 @@ func allowed(budget policyv1.PodDisruptionBudgetSpec, pods int) int {
 	return pods // kubernetes pkg/controller/disruption/disruption.go, getExpectedPodCount: neither field asks for a healthy Pod
 }
 
+// ready reports webhooks with several Pods of which one is ready.
+func ready(s *Snapshot) []Finding {
+	var found []Finding
+	order, of := s.backends()
+	for _, b := range order {
+		targets := critical(of[b])
+		pods, ready := s.Pods[b.Service], s.Endpoints(b)
+		if len(targets) == 0 || len(pods) < 2 || len(ready) != 1 || !s.IsPlaced(b) {
+			continue
+		}
+		evidence := []string{fmt.Sprintf("1 of %d Pods of the Service is ready", len(pods))}
+		for _, p := range pods {
+			if p.Name != ready[0].Pod && len(evidence) < mostEvidence {
+				evidence = append(evidence, fmt.Sprintf("Pod %s: %s", p.Name, stateOf(&p)))
+			}
+		}
+		found = append(found, find("one-ready", b.String(), targets, evidence...).with(b.podCommands(s.Services[b.Service])...))
+	}
+	return found
+}
+
 // nodes reports webhooks whose Pods all run on one node.
 func nodes(s *Snapshot) []Finding {
 	var found []Finding

@@ -87,6 +87,8 @@ var lintRules = map[string]lint.Severity{
 
 // dangerous lists further checks for webhooks that fail when something else fails.
 var dangerous = []Check{
+	{"one-ready", lint.Warning, "only one Pod of the webhook is ready",
+		"Find out why the other Pods are not ready.", false},
 	{"no-disruption-budget", lint.Warning, "no PodDisruptionBudget protects the webhook",
 		"Create a PodDisruptionBudget with maxUnavailable: 1 for the Pods.", false},
 	{"weak-disruption-budget", lint.Warning, "the PodDisruptionBudget lets all Pods be evicted at once",

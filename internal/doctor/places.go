@@ -98,7 +98,7 @@ func (s *Snapshot) placeOnPods(service *corev1.Service, port corev1.ServicePort,
 	pods, podsKnown := s.Pods[name]
 	all, ready := endpoints(slices, port.Name)
 	selector := labels.SelectorFromSet(service.Spec.Selector).String()
-	list := []string{"kubectl " + in + " get pods -l " + textutil.ShellQuote(selector), "kubectl " + in + " describe pods -l " + textutil.ShellQuote(selector)}
+	list := Backend{Service: name}.podCommands(service)
 	switch {
 	case !slicesKnown || len(ready) > 0:
 		return nil
@@ -113,11 +113,20 @@ func (s *Snapshot) placeOnPods(service *corev1.Service, port corev1.ServicePort,
 			fmt.Sprintf("targetPort of the Service %s is %s, and no container of its Pods has a port of this name", name, port.TargetPort.StrVal))
 	}
 	evidence := []string{fmt.Sprintf("the Service %s has %s, and none is ready", name, textutil.Count(max(len(all), len(pods)), "Pod"))}
-	const most = 5
-	for _, p := range pods[:min(len(pods), most)] {
+	for _, p := range pods[:min(len(pods), mostEvidence)] {
 		evidence = append(evidence, fmt.Sprintf("Pod %s: %s", p.Name, stateOf(&p)))
 	}
 	return fault("endpoints-not-ready", list, evidence...)
+}
+
+// mostEvidence limits the Pods that a finding names.
+const mostEvidence = 5
+
+// podCommands returns commands that show the Pods of a Service.
+func (b Backend) podCommands(service *corev1.Service) []string {
+	on := namespaceFlag(b.Service.Namespace) + " "
+	selector := " -l " + textutil.ShellQuote(labels.SelectorFromSet(service.Spec.Selector).String())
+	return []string{"kubectl " + on + "get pods" + selector, "kubectl " + on + "describe pods" + selector}
 }
 
 // stopped returns a sentence for each workload of a Service that is scaled to no Pods.

@@ -21,6 +21,7 @@ import (
 	"syscall"
 
 	"golang.org/x/sync/errgroup"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -69,7 +70,7 @@ func (r *reader) connect(ctx context.Context) {
 				lock.Lock()
 				defer lock.Unlock()
 				if err != nil {
-					r.notForwarded(backend, err)
+					r.notForwarded(ctx, backend, err)
 				} else {
 					r.s.Connections[backend] = append(r.s.Connections[backend], c)
 				}
@@ -118,13 +119,15 @@ func (r *reader) ways(b doctor.Backend) []way {
 	return all
 }
 
-// notForwarded records that the API server or a kubelet forwards no connection.
-func (r *reader) notForwarded(b doctor.Backend, err error) {
-	verb := "connect to"
-	if apierrors.IsForbidden(err) {
-		verb = "create"
+// notForwarded records that the API server or a kubelet forwards no connection. The error does not tell whether a
+// permission is missing.
+func (r *reader) notForwarded(ctx context.Context, b doctor.Backend, err error) {
+	what := schema.GroupResource{Resource: "pods/portforward"}
+	if r.may(ctx, authorizationv1.ResourceAttributes{Namespace: b.Service.Namespace, Verb: "create", Resource: "pods", Subresource: "portforward"}) == no {
+		r.gap("create", what, b.Service.Namespace, apierrors.NewForbidden(what, "", err))
+		return
 	}
-	r.gap(verb, schema.GroupResource{Resource: "pods/portforward"}, b.Service.Namespace, err)
+	r.gap("connect to", what, b.Service.Namespace, err)
 }
 
 // try makes a handshake, and requests each path. It returns an error if no connection could be tried.

@@ -53,6 +53,8 @@ type Report struct {
 	APIServices    int `json:"apiServices"`
 	// Findings are sorted, worst first.
 	Findings []doctor.Finding `json:"findings"`
+	// Repair is nil if the API server rejects no requests because of a finding.
+	Repair *doctor.Repair `json:"repair,omitempty"`
 	// Traffic is nil if the metrics of no API server could be read.
 	Traffic *Traffic `json:"traffic,omitempty"`
 	// NotChecked has what could not be read or tried, so that problems may be missing.
@@ -105,13 +107,18 @@ func (o *Options) run(ctx context.Context, s *screen.Screen, config *rest.Config
 	}
 	r.patience = cmp.Or(o.patience, r.patience)
 	r.watchFor = o.Watch
-	err = r.read(ctx)
+	report := &Report{Server: config.Host, Kubernetes: kubernetes, failOn: lint.Severity(o.FailOn)}
+	if err = r.read(ctx); err == nil {
+		report.Findings = append([]doctor.Finding{}, doctor.Diagnose(r.s)...)
+		if report.Repair = doctor.RepairOf(r.s, report.Findings); report.Repair != nil {
+			r.readRepairers(ctx, report.Repair)
+		}
+	}
 	progress.Done()
 	if err != nil {
 		return nil, err
 	}
-	report := &Report{Server: config.Host, Kubernetes: kubernetes, Configurations: len(r.s.Configurations), NotChecked: append([]Gap{}, r.gaps...),
-		Findings: append([]doctor.Finding{}, doctor.Diagnose(r.s)...), failOn: lint.Severity(o.FailOn)}
+	report.Configurations, report.NotChecked = len(r.s.Configurations), append([]Gap{}, r.gaps...)
 	report.Traffic = trafficOf(r.s)
 	for _, t := range r.s.Targets {
 		switch t.Kind {

@@ -125,6 +125,10 @@ var faults = []fault{
 		w.deployment.Spec.Replicas = ptr.To[int32](1)
 		w.pods, w.slice.Endpoints = w.pods[:1], w.slice.Endpoints[:1]
 	}},
+	{name: "one of two Pods is ready", want: "one-ready SERVICE", before: func(w *world) {
+		w.pods[1].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+		w.slice.Endpoints[1].Conditions.Ready = ptr.To(false)
+	}},
 	{name: "no PodDisruptionBudget", want: "no-disruption-budget SERVICE", before: func(w *world) { w.budget = nil }},
 	{name: "a PodDisruptionBudget that allows all", want: "weak-disruption-budget SERVICE", before: func(w *world) {
 		w.budget.Spec.MaxUnavailable = ptr.To(intstr.FromString("100%"))

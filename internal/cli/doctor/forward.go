@@ -13,11 +13,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
+	"k8s.io/streaming/pkg/httpstream"
 
 	"github.com/admitkit/admitkit/internal/cli/objects"
 )
@@ -70,12 +70,12 @@ func forwardDialer(config *rest.Config, namespace, pod string) (httpstream.Diale
 	if err != nil {
 		return nil, err
 	}
-	old := spdy.NewDialer(upgrader, &http.Client{Transport: transport, Timeout: config.Timeout}, http.MethodPost, url)
-	tunnel, err := portforward.NewSPDYOverWebsocketDialer(url, config)
+	old := spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport, Timeout: config.Timeout}, http.MethodPost, url)
+	tunnel, err := portforward.NewSPDYOverWebsocketDialerForStreaming(url, config)
 	if err != nil {
 		return nil, err
 	}
-	return portforward.NewFallbackDialer(tunnel, old, func(err error) bool {
+	return portforward.NewFallbackDialerForStreaming(tunnel, old, func(err error) bool {
 		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
 	}), nil
 }

@@ -15,11 +15,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/httpstream"
-	"k8s.io/apimachinery/pkg/util/httpstream/spdy"
+	"k8s.io/streaming/pkg/httpstream"
+	"k8s.io/streaming/pkg/httpstream/spdy"
 )
 
-// A kubelet forwards connections to Pods. It speaks the protocol of a kubelet with the library of the API server, and
+// A kubelet forwards connections to Pods. It speaks the protocol of a kubelet with the library of the kubelet, and
 // leads to the network of the rig.
 type kubelet struct {
 	network *network

@@ -162,6 +162,9 @@ func (r *reader) read(ctx context.Context) error {
 
 // readServices reads the Services, and what belongs to them.
 func (r *reader) readServices(ctx context.Context, services []types.NamespacedName) {
+	if len(services) == 0 {
+		return
+	}
 	for _, namespace := range append(namespacesOf(services), metav1.NamespaceSystem, corev1.NamespaceNodeLease, metav1.NamespaceDefault) {
 		if found, ok := get[corev1.Namespace](ctx, r, resource("", "v1", "namespaces"), types.NamespacedName{Name: namespace}); ok {
 			r.s.Namespaces[namespace] = found

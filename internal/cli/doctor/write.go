@@ -63,6 +63,7 @@ func (t *printer) report(r *Report) {
 		t.finding(&f)
 		t.printf("\n")
 	}
+	t.repair(r.Repair)
 	t.traffic(r.Traffic)
 	t.gaps(r.NotChecked)
 	t.printf("%s\n", t.summary(r))
@@ -72,21 +73,25 @@ func (t *printer) finding(f *doctor.Finding) {
 	badge := t.paint(f.Severity, strings.ToUpper(string(f.Severity)))
 	title := textutil.Wrap(badge+"  ", f.Check+": "+f.Title, width)
 	t.printf("%s", strings.Replace(title, f.Check+":", t.Bold(f.Check)+":", 1))
-	t.hanging("  About:  ", f.Subject)
-	var callers []string
+	t.hanging("  About:   ", f.Subject)
+	var own, users []string
 	for _, c := range f.Callers {
-		if c.Object != f.Subject || c.Webhook != "" {
-			callers = append(callers, c.String())
+		switch {
+		case c.Object != f.Subject:
+			users = append(users, c.String())
+		case c.Webhook != "":
+			own = append(own, c.Webhook+" ("+c.FailurePolicy+")")
 		}
 	}
-	t.list("  Calls:  ", callers)
-	t.list("  Found:  ", f.Evidence)
+	t.list("  Webhook: ", own)
+	t.list("  Used by: ", users)
+	t.list("  Found:   ", f.Evidence)
 	if f.Rejects {
-		t.hanging("  Effect: ", "the API server rejects the requests for which it calls this")
+		t.hanging("  Effect:  ", "the API server rejects the requests for which it calls this")
 	}
-	t.hanging("  Fix:    ", f.Fix)
+	t.hanging("  Fix:     ", f.Fix)
 	for _, command := range f.Commands {
-		t.printf("          %s\n", textutil.VisibleLine(command)) // not wrapped, so that it can be pasted
+		t.printf("           %s\n", textutil.VisibleLine(command)) // not wrapped, so that it can be pasted
 	}
 }
 
