@@ -65,6 +65,8 @@ var unreachable = []Check{
 		"Set caBundle to the CA of the certificate. Find out which program writes the caBundle, and which one issues the certificate.", true},
 	{"wrong-path", lint.Error, "the server does not know the path",
 		"Correct the path of the webhook, or install the version of the program that serves it.", true},
+	{"call-fails", lint.Error, "the API server's call fails",
+		"The message says why. In Troubleshooting of admitkit, each message has a fix.", true},
 	{"unavailable", lint.Error, "the API server does not use the aggregated API server",
 		"Find the cause in the condition and in the log of the program.", true},
 	{"network-policy", lint.Warning, "a NetworkPolicy may keep the API server from the Pods",
@@ -87,6 +89,8 @@ var lintRules = map[string]lint.Severity{
 
 // dangerous lists further checks for webhooks that fail when something else fails.
 var dangerous = []Check{
+	{"undo-each-other", lint.Error, "webhooks undo each other's changes",
+		"Let only one webhook write the field. The other one must keep a value that it did not set.", false},
 	{"one-ready", lint.Warning, "only one Pod of the webhook is ready",
 		"Find out why the other Pods are not ready.", false},
 	{"no-disruption-budget", lint.Warning, "no PodDisruptionBudget protects the webhook",

@@ -53,7 +53,7 @@ func (c Caller) String() string {
 }
 
 // causes are the checks for problems that have no other cause.
-var causes = []func(*Snapshot) []Finding{places, bundles, connections, certificates, paths, blocked, policies, lockouts, ready, disruptions, nodes, slow, unverified}
+var causes = []func(*Snapshot) []Finding{places, bundles, connections, certificates, paths, blocked, policies, lockouts, ready, disruptions, nodes, slow, fights, unverified}
 
 // Diagnose returns the problems of a snapshot, worst first.
 func Diagnose(s *Snapshot) []Finding {

@@ -46,6 +46,10 @@ type Snapshot struct {
 	Policies map[string][]networkingv1.NetworkPolicy
 	// Traffic is nil if no API server's metrics could be read.
 	Traffic *Traffic
+	// Fights are from audit logs.
+	Fights []Fight
+	// Failures are the calls of dry runs that failed, by the message of the API server.
+	Failures map[*Target][]string
 	// SeveralNodes reports whether the cluster is known to have more than one node.
 	SeveralNodes bool
 }
@@ -135,6 +139,12 @@ func (s *Snapshot) backends() ([]Backend, map[Backend][]*Target) {
 		of[t.Backend] = append(of[t.Backend], t)
 	}
 	return order, of
+}
+
+// A Fight is two webhooks that undo each other's changes.
+type Fight struct {
+	Webhooks []Caller
+	Evidence string
 }
 
 // namespaceFlag returns the flag of kubectl for a namespace.

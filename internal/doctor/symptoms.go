@@ -20,12 +20,12 @@ type symptom struct {
 }
 
 // symptomChecks look for symptoms.
-var symptomChecks = []func(*Snapshot) []symptom{unavailable, callProblems}
+var symptomChecks = []func(*Snapshot) []symptom{probes, unavailable, callProblems}
 
-// addSymptoms adds the symptoms to their causes, or else as findings.
+// addSymptoms adds the symptoms to their causes, or else as findings. A symptom can be the cause of those of later checks.
 func addSymptoms(s *Snapshot, found []Finding) []Finding {
-	var own []Finding
 	for _, check := range symptomChecks {
+		var own []Finding
 		for _, y := range check(s) {
 			if at := causeOf(y.target, found); at >= 0 {
 				found[at].Evidence = appendNew(found[at].Evidence, y.evidence...)
@@ -33,8 +33,9 @@ func addSymptoms(s *Snapshot, found []Finding) []Finding {
 			}
 			own = append(own, find(y.check, y.target.Object(), []*Target{y.target}, y.evidence...).with(y.commands...))
 		}
+		found = append(found, merge(own)...)
 	}
-	return append(found, merge(own)...)
+	return found
 }
 
 // causeOf returns the index of the finding that explains why calls of a target fail, or -1.
@@ -53,6 +54,35 @@ func unavailable(s *Snapshot) (all []symptom) {
 		}
 	}
 	return all
+}
+
+// probes reports webhooks whose calls failed in a dry run.
+func probes(s *Snapshot) (all []symptom) {
+	for _, t := range s.Targets {
+		for _, message := range s.Failures[t] {
+			all = append(all, symptom{check: "call-fails", target: t, evidence: []string{"a dry run failed: " + message}})
+		}
+	}
+	return all
+}
+
+// fights reports webhooks that undo each other's changes.
+func fights(s *Snapshot) []Finding {
+	var found []Finding
+	for _, f := range s.Fights {
+		var targets []*Target
+		for _, w := range f.Webhooks {
+			at := slices.IndexFunc(s.Targets, func(t *Target) bool { return t.Object() == w.Object && t.Webhook == w.Webhook })
+			if at >= 0 {
+				targets = append(targets, s.Targets[at])
+			}
+		}
+		slices.SortFunc(targets, func(a, b *Target) int { return strings.Compare(a.Object(), b.Object()) })
+		if len(targets) == len(f.Webhooks) { // otherwise one of them has been removed since
+			found = append(found, find("undo-each-other", targets[0].Object(), targets, f.Evidence).with("admitkit audit FILE"))
+		}
+	}
+	return found
 }
 
 // unverified reports aggregated API servers whose certificate the API server does not verify.

@@ -20,6 +20,9 @@ type rule struct {
 	title, fix string
 }
 
+// PingPong is the ID of the rule for two webhooks that change the same field back and forth.
+const PingPong = pingPong
+
 // These are the IDs of the rules, in the order of the rules in the report: the most severe first.
 const (
 	failedClosed    = "failed-closed"

@@ -30,8 +30,12 @@ func newAuthority(t *testing.T, change ...func(*x509.Certificate)) *authority {
 	}
 	a := &authority{}
 	a.cert, a.key = sign(t, template, nil, change)
-	a.bundle = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
+	a.bundle = pemOf(a.cert)
 	return a
+}
+
+func pemOf(c *x509.Certificate) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
 }
 
 // serving returns a serving certificate for a host.

@@ -33,6 +33,9 @@ type Options struct {
 	ExpiresWithin time.Duration
 	// Direct makes doctor connect to Pods directly, and not through the API server and a kubelet.
 	Direct bool
+	// AuditLogs are audit logs of the API servers, or "-" for standard input. Probe makes doctor send dry runs.
+	AuditLogs []string
+	Probe     bool
 	// Watch is how long the calls of webhooks are watched. If it is 0, those since the API servers started count.
 	Watch time.Duration
 	// Now returns the current time; nil is time.Now.
@@ -106,7 +109,12 @@ func (o *Options) run(ctx context.Context, s *screen.Screen, config *rest.Config
 		r.dial = o.dial
 	}
 	r.patience = cmp.Or(o.patience, r.patience)
-	r.watchFor = o.Watch
+	r.watchFor, r.probing = o.Watch, o.Probe
+	r.s.Fights, err = fightsIn(ctx, s.In, o.AuditLogs, progress)
+	if err != nil {
+		progress.Done()
+		return nil, err
+	}
 	report := &Report{Server: config.Host, Kubernetes: kubernetes, failOn: lint.Severity(o.FailOn)}
 	if err = r.read(ctx); err == nil {
 		report.Findings = append([]doctor.Finding{}, doctor.Diagnose(r.s)...)

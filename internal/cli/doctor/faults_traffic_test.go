@@ -12,7 +12,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 
 	"github.com/admitkit/admitkit/pkg/webhook"
@@ -61,13 +60,28 @@ func (w *world) call(t *testing.T, n int) {
 	}
 }
 
+var errDenied = webhook.Deny("denied")
+
+// settle waits until the API server uses the configuration, without a call of its webhook. A configuration is used as
+// soon as one that is created later is used.
+func (w *world) settle(t *testing.T) {
+	t.Helper()
+	t.Run("settle", func(t *testing.T) { // its end deletes the later configuration
+		w.rig.world(t, func(later *world) { later.rules("CREATE", "", "secrets", metav1.NamespaceSystem, later.namespace) })
+		secrets := w.client.CoreV1().Secrets(metav1.NamespaceDefault)
+		eventually(t, "a later webhook is called", func() bool { // it fails, because its hook does not handle Secrets
+			_, err := secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "first"}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			return err != nil
+		})
+	})
+}
+
 // enforced waits until the API server uses the configuration.
 func (w *world) enforced(t *testing.T) {
 	t.Helper()
 	maps := w.client.CoreV1().ConfigMaps(metav1.NamespaceDefault)
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		_, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "first"}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		return err != nil, nil
+	eventually(t, "the webhook is called", func() bool {
+		_, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "first"}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err != nil
 	})
-	must(t, err)
 }

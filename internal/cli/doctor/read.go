@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -54,16 +55,19 @@ type reader struct {
 	dial   func(ctx context.Context, network, address string) (net.Conn, error)
 	// patience limits each connection and each request to a webhook.
 	patience time.Duration
+	// probing makes doctor send dry runs. webhooks has what it needs for that.
+	probing  bool
+	webhooks map[*doctor.Target]*admissionregistrationv1.ValidatingWebhook
 	// watchFor is how long the metrics are watched, or 0.
 	watchFor time.Duration
 }
 
 func newReader(config *rest.Config, client dynamic.Interface, step func(format string, args ...any)) *reader {
-	return &reader{config: config, client: client, step: step, dial: (&net.Dialer{}).DialContext, patience: 5 * time.Second, s: &doctor.Snapshot{
+	return &reader{config: config, client: client, step: step, webhooks: map[*doctor.Target]*admissionregistrationv1.ValidatingWebhook{}, dial: (&net.Dialer{}).DialContext, patience: 5 * time.Second, s: &doctor.Snapshot{
 		Namespaces: map[string]*corev1.Namespace{}, Services: map[types.NamespacedName]*corev1.Service{},
 		Slices: map[types.NamespacedName][]discoveryv1.EndpointSlice{}, Pods: map[types.NamespacedName][]corev1.Pod{},
 		Proxied: map[doctor.Backend]doctor.Proxied{}, Policies: map[string][]networkingv1.NetworkPolicy{},
-		Budgets: map[string][]policyv1.PodDisruptionBudget{}, Connections: map[doctor.Backend][]doctor.Connection{},
+		Failures: map[*doctor.Target][]string{}, Budgets: map[string][]policyv1.PodDisruptionBudget{}, Connections: map[doctor.Backend][]doctor.Connection{},
 	}}
 }
 
@@ -156,6 +160,9 @@ func (r *reader) read(ctx context.Context) error {
 	r.readServices(ctx, services)
 	r.connect(ctx)
 	r.proxied(ctx)
+	if r.probing {
+		r.probe(ctx)
+	}
 	r.readTraffic(ctx)
 	return ctx.Err()
 }

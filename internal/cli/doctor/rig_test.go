@@ -51,13 +51,16 @@ egressSelections:
     transport: {uds: {udsName: %s}}
 `
 
-func newRig(t *testing.T) *rig {
+// newRig starts an API server with these extra flags.
+func newRig(t *testing.T, flags ...map[string][]string) *rig {
 	t.Helper()
 	need.APIServer(t)
 	n := newNetwork(t)
-	server, err := apiserver.Run(context.WithoutCancel(t.Context()), apiserver.Options{
-		Files: map[string][]byte{"egress-selector-config-file": fmt.Appendf(nil, egress, n.proxy)},
-	})
+	o := apiserver.Options{Files: map[string][]byte{"egress-selector-config-file": fmt.Appendf(nil, egress, n.proxy)}, Flags: map[string][]string{}}
+	for _, more := range flags {
+		maps.Copy(o.Flags, more)
+	}
+	server, err := apiserver.Run(context.WithoutCancel(t.Context()), o)
 	if err != nil {
 		t.Fatal(err)
 	}

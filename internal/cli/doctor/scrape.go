@@ -31,23 +31,36 @@ func (r *reader) readTraffic(ctx context.Context) {
 	if !ok {
 		return
 	}
-	total := &doctor.Traffic{Metrics: &doctor.Metrics{Calls: map[doctor.CallKey]*doctor.Calls{}}, Known: max(len(servers)-1, 1), Watched: r.watchFor}
-	if r.watchFor > 0 {
-		r.watch(ctx)
-		after, _ := r.scrape(ctx, servers)
-		for at, m := range before {
-			if later := after[at]; later != nil && later.Start.Equal(m.Start) {
-				total.Add(later.Since(m))
-				total.Servers++
-			}
-		}
-	} else {
-		for _, m := range before {
-			total.Add(m)
-			total.Servers++
+	known := max(len(servers)-1, 1)
+	if r.watchFor == 0 {
+		r.s.Traffic = &doctor.Traffic{Metrics: sum(before), Servers: len(before), Known: known}
+		return
+	}
+	r.watch(ctx)
+	after, _ := r.scrape(ctx, servers)
+	counted, answered := between(before, after)
+	r.s.Traffic = &doctor.Traffic{Metrics: counted, Servers: answered, Known: known, Watched: r.watchFor}
+}
+
+// sum adds the counts of all API servers.
+func sum(all map[string]*doctor.Metrics) *doctor.Metrics {
+	total := &doctor.Metrics{Calls: map[doctor.CallKey]*doctor.Calls{}}
+	for _, m := range all {
+		total.Add(m)
+	}
+	return total
+}
+
+// between returns what the API servers counted between two scrapes, and the number of those that answered both times
+// and did not start again in between.
+func between(before, after map[string]*doctor.Metrics) (total *doctor.Metrics, servers int) {
+	differences := map[string]*doctor.Metrics{}
+	for at, m := range before {
+		if later := after[at]; later != nil && later.Start.Equal(m.Start) {
+			differences[at] = later.Since(m)
 		}
 	}
-	r.s.Traffic = total
+	return sum(differences), len(differences)
 }
 
 // watch waits, and shows how long.

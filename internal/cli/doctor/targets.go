@@ -47,7 +47,8 @@ func (r *reader) addWebhooks(u *unstructured.Unstructured) error {
 		return err
 	}
 	r.s.Configurations = append(r.s.Configurations, u)
-	for i, w := range c.Webhooks {
+	for i := range c.Webhooks {
+		w := &c.Webhooks[i]
 		t := &doctor.Target{Kind: u.GetKind(), Name: c.Name, Webhook: w.Name, Index: i, Bundle: w.ClientConfig.CABundle,
 			Fails:   w.FailurePolicy == nil || *w.FailurePolicy == admissionregistrationv1.Fail,
 			Timeout: time.Duration(ptr.Deref(w.TimeoutSeconds, 10)) * time.Second}
@@ -57,6 +58,7 @@ func (r *reader) addWebhooks(u *unstructured.Unstructured) error {
 			t.Backend, t.Path = urlBackend(ptr.Deref(w.ClientConfig.URL, ""))
 		}
 		r.s.Targets = append(r.s.Targets, t)
+		r.webhooks[t] = w
 	}
 	return nil
 }
