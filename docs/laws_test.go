@@ -117,12 +117,12 @@ var lawExamples = []lawExample{
 		return nil
 	}},
 	{idempotence.L7, func(ctx context.Context, req *webhook.Request[corev1.Pod]) error {
-		if err := record(req.Namespace); err != nil {
+		if err := writeRecord(req.Namespace); err != nil {
 			return err
 		}
 		return ensureAgent(ctx, req)
 	}, func(ctx context.Context, req *webhook.Request[corev1.Pod]) error {
-		if err := req.SideEffect(func() error { return record(req.Namespace) }); err != nil {
+		if err := req.SideEffect(func() error { return writeRecord(req.Namespace) }); err != nil {
 			return err
 		}
 		return ensureAgent(ctx, req)
@@ -202,7 +202,7 @@ var (
 	}
 )
 
-func record(string) error { recorded++; return nil }
+func writeRecord(string) error { recorded++; return nil }
 
 func env(c *corev1.Container, name string) *corev1.EnvVar {
 	if i := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == name }); i >= 0 {
