@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
 // A document is a decoded JSON object.
@@ -206,5 +208,22 @@ func TestUndefinedCustomResourceNeedsASample(t *testing.T) {
 	_, err := Run(t.Context(), editing("net.example.com", "v1alpha1", "gateways", onBoth, marked), Options{})
 	if err == nil {
 		t.Fatal("no error without a sample")
+	}
+}
+
+// TestGeneratesUsualKinds tests a webhook for each of the usual kinds, without samples.
+func TestGeneratesUsualKinds(t *testing.T) {
+	for _, gvk := range usualKinds {
+		resource := objects.KindOf(gvk).Resource
+		t.Run(resource.Resource, func(t *testing.T) {
+			t.Parallel()
+			report, err := Run(t.Context(), editing(resource.Group, resource.Version, resource.Resource, onCreate, marked), Options{Objects: 4, Without: Laws[1:]})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if report.Changed != 4 || len(report.Kinds) != 1 || !report.OK() {
+				t.Errorf("%d of 4 objects are changed:\n%s", report.Changed, text(report))
+			}
+		})
 	}
 }
