@@ -29,6 +29,7 @@ var placeholders = map[string]string{
 	"filename":                      "FILE|DIR",
 	"flag":                          "NAME=VALUE",
 	"hook":                          "PACKAGE",
+	"ignore":                        "CHECK",
 	"kubernetes":                    "VERSION",
 	"observe":                       "COMMAND",
 	"output":                        "FORMAT",

@@ -33,6 +33,8 @@ type Options struct {
 	ExpiresWithin time.Duration
 	// Direct makes doctor connect to Pods directly, and not through the API server and a kubelet.
 	Direct bool
+	// Ignore has the IDs of checks whose findings are left out.
+	Ignore []string
 	// AuditLogs are audit logs of the API servers, or "-" for standard input. Probe makes doctor send dry runs.
 	AuditLogs []string
 	Probe     bool
@@ -56,6 +58,8 @@ type Report struct {
 	APIServices    int `json:"apiServices"`
 	// Findings are sorted, worst first.
 	Findings []doctor.Finding `json:"findings"`
+	// Ignored is the number of findings that --ignore left out.
+	Ignored int `json:"ignored,omitempty"`
 	// Repair is nil if the API server rejects no requests because of a finding.
 	Repair *doctor.Repair `json:"repair,omitempty"`
 	// Traffic is nil if the metrics of no API server could be read.
@@ -80,6 +84,11 @@ func (r *Report) Incomplete() bool {
 func Run(ctx context.Context, s *screen.Screen, o Options) (*Report, error) {
 	if !slices.Contains(lint.Severities(), lint.Severity(o.FailOn)) {
 		return nil, problem.New("--fail-on=%s is not a severity: use error, warning or advice", o.FailOn)
+	}
+	for _, id := range o.Ignore {
+		if !slices.ContainsFunc(doctor.Checks(), func(c doctor.Check) bool { return c.ID == id }) {
+			return nil, problem.New("--ignore=%s: there is no such check", id).Hint("the reports name the checks, such as no-disruption-budget")
+		}
 	}
 	config, err := o.Flags.Config()
 	if err != nil {
@@ -118,6 +127,9 @@ func (o *Options) run(ctx context.Context, s *screen.Screen, config *rest.Config
 	report := &Report{Server: config.Host, Kubernetes: kubernetes, failOn: lint.Severity(o.FailOn)}
 	if err = r.read(ctx); err == nil {
 		report.Findings = append([]doctor.Finding{}, doctor.Diagnose(r.s)...)
+		all := len(report.Findings)
+		report.Findings = slices.DeleteFunc(report.Findings, func(f doctor.Finding) bool { return slices.Contains(o.Ignore, f.Check) })
+		report.Ignored = all - len(report.Findings)
 		if report.Repair = doctor.RepairOf(r.s, report.Findings); report.Repair != nil {
 			r.readRepairers(ctx, report.Repair)
 		}

@@ -56,7 +56,7 @@ func newRig(t *testing.T, flags ...map[string][]string) *rig {
 	t.Helper()
 	need.APIServer(t)
 	n := newNetwork(t)
-	o := apiserver.Options{Files: map[string][]byte{"egress-selector-config-file": fmt.Appendf(nil, egress, n.proxy)}, Flags: map[string][]string{}}
+	o := apiserver.Options{Files: map[string][]byte{"egress-selector-config-file": n.egress()}, Flags: map[string][]string{}}
 	for _, more := range flags {
 		maps.Copy(o.Flags, more)
 	}
@@ -69,10 +69,7 @@ func newRig(t *testing.T, flags ...map[string][]string) *rig {
 			t.Error(err)
 		}
 	})
-	r := &rig{network: n, server: server, config: server.Config}
-	clients := rest.CopyConfig(server.Config)
-	clients.WarningHandler = rest.NoWarnings{} // Endpoints are deprecated
-	r.client = kubernetes.NewForConfigOrDie(clients)
+	r := &rig{network: n, server: server, config: server.Config, client: clientFor(server.Config)}
 	for i := range 2 {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(i)}}
 		node, err := r.client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
@@ -84,6 +81,15 @@ func newRig(t *testing.T, flags ...map[string][]string) *rig {
 		r.kubelets = append(r.kubelets, n.serveKubelet(t, ip+":10250"))
 	}
 	return r
+}
+
+// egress returns the configuration that leads an API server to the network.
+func (n *network) egress() []byte { return fmt.Appendf(nil, egress, n.proxy) }
+
+func clientFor(config *rest.Config) *kubernetes.Clientset {
+	config = rest.CopyConfig(config)
+	config.WarningHandler = rest.NoWarnings{} // Endpoints are deprecated
+	return kubernetes.NewForConfigOrDie(config)
 }
 
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }

@@ -134,6 +134,9 @@ func (t *printer) summary(r *Report) string {
 	if r.APIServices > 0 {
 		of += ", " + textutil.Count(r.APIServices, "aggregated API service")
 	}
+	if r.Ignored > 0 {
+		of += fmt.Sprintf(" (%d ignored)", r.Ignored)
+	}
 	if len(r.Findings) == 0 {
 		return t.Green("no findings") + ": " + of
 	}
