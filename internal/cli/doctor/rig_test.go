@@ -158,17 +158,12 @@ func (r *rig) world(t *testing.T, before ...func(*world)) *world {
 		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Name: ptr.To("https"), Port: ptr.To[int32](hookPort)}},
 	}
 	for i := range 2 {
-		ip := fmt.Sprintf("10.244.%d.%d", number, i+1)
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: fmt.Sprintf("hook-%d", i), Labels: maps.Clone(appLabels)}, Spec: template}
 		pod.Spec.NodeName = nodeName(i)
-		pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}},
-			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
+		pod.Status = runningAt(fmt.Sprintf("10.244.%d.%d", number, i+1))
 		w.pods = append(w.pods, pod)
 		w.servers = append(w.servers, &served{certificate: w.ca.serving(t, w.host()), path: path, apis: "/apis/", decide: allow})
-		w.slice.Endpoints = append(w.slice.Endpoints, discoveryv1.Endpoint{
-			Addresses: []string{ip}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)},
-			TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: w.namespace, Name: pod.Name},
-		})
+		w.slice.Endpoints = append(w.slice.Endpoints, endpointOf(pod))
 	}
 	w.validating = &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}, Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 		Name: w.namespace + ".example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone),
@@ -202,6 +197,32 @@ func (w *world) serve(t *testing.T) {
 // address returns the address of a Pod in the cluster.
 func (w *world) address(pod int) string {
 	return net.JoinHostPort(w.pods[pod].Status.PodIP, strconv.Itoa(hookPort))
+}
+
+// createEndpoints creates the object Endpoints that a controller keeps beside EndpointSlices.
+func (w *world) createEndpoints(t *testing.T, name string) {
+	t.Helper()
+	endpoints := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}, Subsets: []corev1.EndpointSubset{{}}} //nolint:staticcheck // the API server's proxy uses this type
+	for _, p := range w.slice.Ports {
+		endpoints.Subsets[0].Ports = append(endpoints.Subsets[0].Ports, corev1.EndpointPort{Name: *p.Name, Port: *p.Port}) //nolint:staticcheck // as above
+	}
+	for _, e := range w.slice.Endpoints {
+		endpoints.Subsets[0].Addresses = append(endpoints.Subsets[0].Addresses, corev1.EndpointAddress{IP: e.Addresses[0], TargetRef: e.TargetRef}) //nolint:staticcheck // as above
+	}
+	must(t, second(w.client.CoreV1().Endpoints(w.namespace).Create(t.Context(), endpoints, metav1.CreateOptions{})))
+}
+
+// runningAt returns the status of a ready Pod.
+func runningAt(ip string) corev1.PodStatus {
+	return corev1.PodStatus{Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}},
+		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
+}
+
+func endpointOf(pod *corev1.Pod) discoveryv1.Endpoint {
+	return discoveryv1.Endpoint{
+		Addresses: []string{pod.Status.PodIP}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)},
+		TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name},
+	}
 }
 
 // except returns a selector for all namespaces but these.
@@ -242,15 +263,8 @@ func (w *world) create(t *testing.T) {
 	if w.slice != nil {
 		must(t, second(w.client.DiscoveryV1().EndpointSlices(w.namespace).Create(ctx, w.slice, metav1.CreateOptions{})))
 	}
-	if w.slice != nil && len(w.slice.Endpoints) > 0 { // a controller keeps these beside the EndpointSlices
-		endpoints := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "hook"}, Subsets: []corev1.EndpointSubset{{}}} //nolint:staticcheck // the API server's proxy uses this type
-		for _, p := range w.slice.Ports {
-			endpoints.Subsets[0].Ports = append(endpoints.Subsets[0].Ports, corev1.EndpointPort{Name: *p.Name, Port: *p.Port})
-		}
-		for _, e := range w.slice.Endpoints {
-			endpoints.Subsets[0].Addresses = append(endpoints.Subsets[0].Addresses, corev1.EndpointAddress{IP: e.Addresses[0], TargetRef: e.TargetRef})
-		}
-		must(t, second(w.client.CoreV1().Endpoints(w.namespace).Create(ctx, endpoints, metav1.CreateOptions{})))
+	if w.slice != nil && len(w.slice.Endpoints) > 0 {
+		w.createEndpoints(t, "hook")
 	}
 	if w.deployment != nil {
 		must(t, second(w.client.AppsV1().Deployments(w.namespace).Create(ctx, w.deployment, metav1.CreateOptions{})))
