@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -130,7 +131,7 @@ func (p *project) verify(ctx context.Context, admitkit, url string, w webhook, r
 		return nil, fmt.Errorf("%w\n%s", err, said)
 	}
 	var result idempotence.Report
-	return &result, yaml.Unmarshal(text, &result)
+	return &result, json.Unmarshal(text, &result) // a YAML decoder refuses some characters that JSON texts may have
 }
 
 // file returns the path of a file that project.yaml names.
