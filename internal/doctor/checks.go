@@ -60,7 +60,7 @@ var unreachable = []Check{
 	{"certificate-not-yet-valid", lint.Error, "the serving certificate is not valid yet",
 		"Correct the clocks of the machines, or issue a new certificate.", true},
 	{"certificate-name", lint.Error, "the serving certificate is for another name",
-		"Issue a certificate with the DNS name SERVICE.NAMESPACE.svc, or with the host of the URL.", true},
+		"Issue a certificate with the name that the API server calls.", true},
 	{"certificate-untrusted", lint.Error, "the caBundle does not trust the serving certificate",
 		"Set caBundle to the CA of the certificate. Find out which program writes the caBundle, and which one issues the certificate.", true},
 	{"wrong-path", lint.Error, "the server does not know the path",

@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -132,10 +133,18 @@ func (s *Snapshot) validity(t *Target, c *Connection) []Finding {
 
 // hostName reports a serving certificate for another name.
 func hostName(t *Target, c *Connection) []Finding {
-	if err := c.Chain[0].VerifyHostname(t.Backend.Host()); err != nil {
-		return []Finding{find("certificate-name", t.Backend.String(), []*Target{t}, fmt.Sprintf("%s: %s", c, strings.TrimPrefix(err.Error(), "x509: ")))}
+	host := t.Backend.Host()
+	err := c.Chain[0].VerifyHostname(host)
+	if err == nil {
+		return nil
 	}
-	return nil
+	kind := "DNS name"
+	if net.ParseIP(host) != nil {
+		kind = "IP address"
+	}
+	f := find("certificate-name", t.Backend.String(), []*Target{t}, fmt.Sprintf("%s: %s", c, strings.TrimPrefix(err.Error(), "x509: ")))
+	f.Fix = fmt.Sprintf("Issue a certificate with the %s %s.", kind, host)
+	return []Finding{f}
 }
 
 // trust reports a serving certificate that the caBundle does not trust. It ignores the validity of the certificate.

@@ -37,12 +37,13 @@ const registration = "admissionregistration.k8s.io"
 // server never calls webhooks for webhook configurations, so the commands for them work in any state.
 func RepairOf(s *Snapshot, found []Finding) *Repair {
 	var rejecting []*Target
-	var causes []string
+	var causes, commands []string
 	for _, f := range found {
 		if !f.Rejects {
 			continue
 		}
-		causes = appendNew(causes, f.Commands...)
+		causes = append(causes, f.Check+" of "+f.Subject)
+		commands = appendNew(commands, f.Commands...)
 		for _, t := range s.Targets {
 			if t.Fails && slices.Contains(f.Callers, t.caller()) {
 				rejecting = appendNew(rejecting, t)
@@ -64,16 +65,18 @@ func RepairOf(s *Snapshot, found []Finding) *Repair {
 		ignore = append(ignore, patch(name, t, rejecting, "Ignore"))
 		restore = append(restore, patch(name, t, rejecting, "Fail"))
 	}
-	add := func(text string, commands []string) {
-		if len(commands) > 0 {
-			r.Steps = append(r.Steps, Step{text, commands})
+	if len(r.Objects) > 0 {
+		r.Steps = []Step{
+			{"Keep a copy.", save},
+			{"Let the API server ignore the failures of these webhooks. Until step 4 they decide nothing.", ignore},
 		}
 	}
-	add("Keep a copy.", save)
-	add("Let the API server ignore the failures of these webhooks. Until step 4 they decide nothing.", ignore)
-	add("Repair the cause, as the findings say. If a program writes failurePolicy back, delete the configuration instead.", causes)
-	add("Enforce the webhooks again.", restore)
-	add("Check the result.", []string{"admitkit doctor"})
+	r.Steps = append(r.Steps, Step{"Repair the cause: " + textutil.Join(causes, "and") + ".", append([]string{}, commands...)})
+	if len(r.Objects) > 0 {
+		r.Steps[2].Text += " If a program writes failurePolicy back, delete the configuration instead."
+		r.Steps = append(r.Steps, Step{"Enforce the webhooks again.", restore})
+	}
+	r.Steps = append(r.Steps, Step{"Check the result.", []string{"admitkit doctor"}})
 	return &r
 }
 
@@ -116,6 +119,7 @@ func Repairers(objects []string, roles []rbacv1.ClusterRole, bindings []rbacv1.C
 		}
 		for _, s := range b.Subjects {
 			switch {
+			case s.Kind == rbacv1.GroupKind && s.Name == "system:masters": // it may do everything, also without RBAC
 			case s.Kind != rbacv1.ServiceAccountKind:
 				all = appendNew(all, s.Kind+" "+s.Name)
 			case s.Namespace != "kube-system":

@@ -66,6 +66,8 @@ type Report struct {
 	Traffic *Traffic `json:"traffic,omitempty"`
 	// NotChecked has what could not be read or tried, so that problems may be missing.
 	NotChecked []Gap `json:"notChecked"`
+	// NotProbed has the webhooks that no dry run of --probe reached.
+	NotProbed []NotProbed `json:"notProbed,omitempty"`
 
 	failOn lint.Severity
 }
@@ -85,9 +87,12 @@ func Run(ctx context.Context, s *screen.Screen, o Options) (*Report, error) {
 	if !slices.Contains(lint.Severities(), lint.Severity(o.FailOn)) {
 		return nil, problem.New("--fail-on=%s is not a severity: use error, warning or advice", o.FailOn)
 	}
+	if o.Watch < 0 {
+		return nil, problem.New("--watch=%s is negative", o.Watch)
+	}
 	for _, id := range o.Ignore {
 		if !slices.ContainsFunc(doctor.Checks(), func(c doctor.Check) bool { return c.ID == id }) {
-			return nil, problem.New("--ignore=%s: there is no such check", id).Hint("the reports name the checks, such as no-disruption-budget")
+			return nil, problem.New("--ignore=%s: there is no such check", id).Hint("--ignore no-disruption-budget; reports and docs/doctor.md have the names")
 		}
 	}
 	config, err := o.Flags.Config()
@@ -139,6 +144,7 @@ func (o *Options) run(ctx context.Context, s *screen.Screen, config *rest.Config
 		return nil, err
 	}
 	report.Configurations, report.NotChecked = len(r.s.Configurations), append([]Gap{}, r.gaps...)
+	report.NotProbed = r.unprobed
 	report.Traffic = trafficOf(r.s)
 	for _, t := range r.s.Targets {
 		switch t.Kind {

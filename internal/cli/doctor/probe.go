@@ -64,18 +64,34 @@ func (r *reader) probe(ctx context.Context) {
 			r.s.Failures[t] = append(r.s.Failures[t], fmt.Sprintf("the API server ignored %.0f of %.0f failed calls", calls.Ignored, calls.All))
 		case calls != nil && calls.All > 0:
 		case err != nil:
-			r.gap("probe", schema.GroupResource{Resource: t.Webhook}, "", err)
+			r.notProbed(t.Webhook, err)
 		case counted != nil && len(r.s.Failures[t]) == 0:
-			r.gap("probe", schema.GroupResource{Resource: t.Webhook}, "", errNotCalled)
+			r.notProbed(t.Webhook, errNotCalled)
 		}
 	}
 }
 
+// A NotProbed says why dry runs did not reach some webhooks.
+type NotProbed struct {
+	Webhooks []string `json:"webhooks"`
+	Reason   string   `json:"reason"`
+}
+
+// These are reasons why dry runs did not reach a webhook.
 var (
-	errNotCalled   = errors.New("the API server did not call it for the dry runs: its conditions exclude them, or a request failed earlier")
-	errSideEffects = errors.New("its sideEffects exclude dry runs")
-	errNothing     = errors.New("no object or resource was found for which it is called")
+	errNotCalled   = errors.New("the API server did not call these: their conditions exclude the dry runs, or the requests were rejected earlier")
+	errSideEffects = errors.New("sideEffects of these exclude dry runs")
+	errNothing     = errors.New("no object and no resource was found for which these are called")
 )
+
+func (r *reader) notProbed(webhook string, err error) {
+	at := slices.IndexFunc(r.unprobed, func(n NotProbed) bool { return n.Reason == err.Error() })
+	if at < 0 {
+		at = len(r.unprobed)
+		r.unprobed = append(r.unprobed, NotProbed{Reason: err.Error()})
+	}
+	r.unprobed[at].Webhooks = append(r.unprobed[at].Webhooks, webhook)
+}
 
 // A prober sends dry runs.
 type prober struct {

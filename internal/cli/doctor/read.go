@@ -49,7 +49,9 @@ type reader struct {
 	client dynamic.Interface
 	s      *doctor.Snapshot
 	gaps   []Gap
-	step   func(format string, args ...any)
+	// unprobed has the webhooks that no dry run reached.
+	unprobed []NotProbed
+	step     func(format string, args ...any)
 	// direct means that Pods are connected to directly, and not through a kubelet.
 	direct bool
 	dial   func(ctx context.Context, network, address string) (net.Conn, error)

@@ -65,7 +65,7 @@ func (t *printer) report(r *Report) {
 	}
 	t.repair(r.Repair)
 	t.traffic(r.Traffic)
-	t.gaps(r.NotChecked)
+	t.gaps(r.NotChecked, r.NotProbed)
 	t.printf("%s\n", t.summary(r))
 }
 
@@ -103,13 +103,16 @@ func (t *printer) paint(s lint.Severity, text string) string {
 }
 
 // gaps lists what was not checked.
-func (t *printer) gaps(all []Gap) {
-	if len(all) == 0 {
+func (t *printer) gaps(all []Gap, unprobed []NotProbed) {
+	if len(all)+len(unprobed) == 0 {
 		return
 	}
 	t.printf("%s\n", t.Bold("NOT CHECKED"))
 	for _, g := range all {
 		t.hanging("  ", g.String())
+	}
+	for _, n := range unprobed {
+		t.hanging("  ", n.Reason+": "+strings.Join(n.Webhooks, ", "))
 	}
 	t.printf("\n")
 }
@@ -118,7 +121,7 @@ func (t *printer) gaps(all []Gap) {
 func (g Gap) String() string {
 	where := ""
 	if len(g.Namespaces) > 0 {
-		where = " in " + strings.Join(g.Namespaces, ", ")
+		where = " in namespace " + textutil.Join(g.Namespaces, "and")
 	}
 	if g.Forbidden {
 		return fmt.Sprintf("you lack the permission to %s %s%s", g.Verb, g.Resource, where)
@@ -137,7 +140,10 @@ func (t *printer) summary(r *Report) string {
 	if r.Ignored > 0 {
 		of += fmt.Sprintf(" (%d ignored)", r.Ignored)
 	}
-	if len(r.Findings) == 0 {
+	switch {
+	case len(r.Findings) == 0 && r.Incomplete():
+		return t.Yellow("no findings, but not everything was checked") + ": " + of
+	case len(r.Findings) == 0:
 		return t.Green("no findings") + ": " + of
 	}
 	var counts []string
