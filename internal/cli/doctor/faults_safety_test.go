@@ -3,6 +3,10 @@
 package doctor
 
 import (
+	"context"
+	"fmt"
+	"testing"
+
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +35,26 @@ var ruleFaults = []fault{
 	{name: "called for everything", want: "AK207 CONFIGURATION", before: func(w *world) {
 		w.rules("CREATE", "*", "*", w.namespace, metav1.NamespaceSystem, corev1.NamespaceNodeLease, metav1.NamespaceDefault)
 		w.validating.Webhooks[0].Rules[0].Scope = ptr.To(admissionregistrationv1.NamespacedScope)
+	}},
+}
+
+// crossFaults are between several configurations.
+var crossFaults = []fault{
+	{name: "webhooks block each other's Pods", want: "AK208 CONFIGURATION", after: func(t *testing.T, w *world) {
+		w.rig.world(t, func(other *world) { other.rules("CREATE", "", "pods", metav1.NamespaceSystem, other.namespace) })
+		w.rules("CREATE", "", "pods", metav1.NamespaceSystem, w.namespace)
+		must(t, second(w.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Update(t.Context(), w.validating, metav1.UpdateOptions{})))
+	}},
+	{name: "the timeouts of webhooks add up", want: "AK403 MutatingWebhookConfiguration/NAME", after: func(t *testing.T, w *world) {
+		c := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
+		for i := range 4 {
+			v := w.validating.Webhooks[0]
+			c.Webhooks = append(c.Webhooks, admissionregistrationv1.MutatingWebhook{Name: fmt.Sprintf("m%d.%s", i, v.Name), ClientConfig: v.ClientConfig, Rules: v.Rules,
+				NamespaceSelector: v.NamespaceSelector, TimeoutSeconds: ptr.To[int32](10), SideEffects: v.SideEffects, AdmissionReviewVersions: v.AdmissionReviewVersions})
+		}
+		configurations := w.client.AdmissionregistrationV1().MutatingWebhookConfigurations()
+		must(t, second(configurations.Create(t.Context(), c, metav1.CreateOptions{})))
+		t.Cleanup(func() { must(t, configurations.Delete(context.Background(), c.Name, metav1.DeleteOptions{})) })
 	}},
 }
 

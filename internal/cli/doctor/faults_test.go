@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/admitkit/admitkit/internal/doctor"
+
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
@@ -23,7 +25,7 @@ type fault struct {
 
 // parts are the faults by what they break.
 var parts = map[string][]fault{
-	"place": placeFaults, "network": networkFaults, "served": servedFaults, "bundle": bundleFaults, "rules": ruleFaults,
+	"place": placeFaults, "network": networkFaults, "served": servedFaults, "bundle": bundleFaults, "rules": ruleFaults, "cross": crossFaults,
 	"pods": podFaults, "others": otherFaults, "traffic": trafficFaults,
 }
 
@@ -52,10 +54,31 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// TestEveryCheckIsProven requires that a fault, or another test of this package, makes each check report something. These
+// tests fail if the check is removed.
+func TestEveryCheckIsProven(t *testing.T) {
+	proven := map[string]bool{"network-policy": true, "call-fails": true, "undo-each-other": true} // TestRights, TestProbe and TestFights
+	for _, faults := range parts {
+		for _, f := range faults {
+			check, _, _ := strings.Cut(f.want, " ")
+			proven[check] = true
+		}
+	}
+	for _, c := range doctor.Checks() {
+		if !proven[c.ID] {
+			t.Errorf("no fault makes %s report something", c.ID)
+		}
+		delete(proven, c.ID)
+	}
+	for id := range proven {
+		t.Errorf("a fault wants %s, which is no check", id)
+	}
+}
+
 // independent lists parts whose faults do not hide each other.
 var independent = [][2]string{
 	{"place", "rules"}, {"place", "bundle"}, {"network", "rules"}, {"served", "rules"}, {"served", "pods"}, {"bundle", "rules"}, {"bundle", "pods"},
-	{"rules", "pods"}, {"others", "rules"}, {"others", "pods"}, {"traffic", "pods"},
+	{"rules", "pods"}, {"others", "rules"}, {"others", "pods"}, {"traffic", "pods"}, {"cross", "pods"},
 }
 
 // TestPairs breaks two things at a time. The report must have both findings and no other.

@@ -138,7 +138,7 @@ var appLabels = map[string]string{"app": "hook"}
 func (r *rig) world(t *testing.T, before ...func(*world)) *world {
 	t.Helper()
 	number := worlds.Add(1)
-	w := &world{rig: r, t: t, namespace: fmt.Sprintf("shop-%d", number), ca: newAuthority(t)}
+	w := &world{rig: r, t: t, namespace: fmt.Sprintf("shop-%03d", number), ca: newAuthority(t)}
 	meta := metav1.ObjectMeta{Namespace: w.namespace, Name: "hook", Labels: appLabels}
 	w.service = &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
 		Selector: appLabels, Ports: []corev1.ServicePort{{Name: "https", Port: 443, TargetPort: intstr.FromString("https")}},
@@ -273,7 +273,9 @@ func (w *world) create(t *testing.T) {
 		must(t, second(w.client.PolicyV1().PodDisruptionBudgets(w.namespace).Create(ctx, w.budget, metav1.CreateOptions{})))
 	}
 	if w.validating != nil {
-		must(t, second(w.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(ctx, w.validating, metav1.CreateOptions{})))
+		created, err := w.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(ctx, w.validating, metav1.CreateOptions{})
+		must(t, err)
+		w.validating = created
 		t.Cleanup(func() {
 			must(t, w.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(context.Background(), w.validating.Name, metav1.DeleteOptions{}))
 		})
