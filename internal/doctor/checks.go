@@ -20,10 +20,10 @@ type Check struct {
 	unreachable bool
 }
 
-// Checks returns all checks, in the order of the report.
+// Checks returns all checks. Findings of the same severity are in this order.
 func Checks() []Check { return slices.Clone(checks) }
 
-var checks = slices.Concat(unreachable, fromLint(), dangerous, failing)
+var checks = slices.Concat(unreachable, fromLint(isBundleRule), fromLint(isOtherRule), dangerous, failing)
 
 // unreachable lists the checks for webhooks that the API server cannot call.
 var unreachable = []Check{
@@ -115,13 +115,14 @@ var failing = []Check{
 		"Narrow the rules, add matchConditions, give the replicas more CPU, and set a short timeoutSeconds.", false},
 }
 
-func fromLint() []Check {
+// fromLint returns the selected rules of pkg/lint as checks.
+func fromLint(selected func(rule string) bool) []Check {
 	var all []Check
 	for _, r := range lint.Rules() {
-		severity, used := lintRules[r.ID]
-		if !used {
+		if !selected(r.ID) {
 			continue
 		}
+		severity := lintRules[r.ID]
 		if severity == "" {
 			severity = r.Severity
 		}

@@ -5,6 +5,7 @@ package doctor
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -45,7 +46,7 @@ func lockouts(s *Snapshot) []Finding {
 	var found []Finding
 	input := lint.Input{Objects: slices.Concat(s.Configurations, s.around())}
 	for _, f := range lint.Run(input, s.lintOptions()) {
-		if _, used := lintRules[f.Rule]; !used || isBundleRule(f.Rule) || f.Suppressed != "" {
+		if !isOtherRule(f.Rule) || f.Suppressed != "" {
 			continue
 		}
 		at := slices.IndexFunc(s.Targets, func(t *Target) bool { return t.Object() == f.Object && t.Webhook == f.Webhook })
@@ -56,9 +57,13 @@ func lockouts(s *Snapshot) []Finding {
 	return found
 }
 
-func isBundleRule(rule string) bool {
+// isBundleRule reports whether a rule is about caBundle, and isOtherRule whether it is another one that counts here.
+func isBundleRule(rule string) bool { return isUsed(rule) && strings.HasPrefix(rule, "AK5") }
+func isOtherRule(rule string) bool  { return isUsed(rule) && !strings.HasPrefix(rule, "AK5") }
+
+func isUsed(rule string) bool {
 	_, used := lintRules[rule]
-	return used && rule >= "AK500" && rule < "AK600"
+	return used
 }
 
 // configurationOf returns a webhook configuration with a unique name that calls the target.

@@ -53,22 +53,26 @@ func eventually(t *testing.T, what string, holds func() bool) {
 
 // readAll are the rules that doctor needs, except those of exceptions.
 func readAll(exceptions ...string) []rbacv1.PolicyRule {
-	rules := map[string]rbacv1.PolicyRule{
-		"webhooks":         {APIGroups: []string{registration}, Resources: []string{"*"}, Verbs: []string{"list"}},
-		"definitions":      {APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: []string{"list"}},
-		"apiservices":      {APIGroups: []string{"apiregistration.k8s.io"}, Resources: []string{"apiservices"}, Verbs: []string{"list"}},
-		"objects":          {APIGroups: []string{""}, Resources: []string{"namespaces", "services"}, Verbs: []string{"get"}},
-		"pods":             {APIGroups: []string{""}, Resources: []string{"pods", "nodes"}, Verbs: []string{"list"}},
-		"slices":           {APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: []string{"list"}},
-		"workloads":        {APIGroups: []string{"apps", "autoscaling", "policy", "networking.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"list"}},
-		"pods/portforward": {APIGroups: []string{""}, Resources: []string{"pods/portforward"}, Verbs: []string{"create", "get"}},
-		"services/proxy":   {APIGroups: []string{""}, Resources: []string{"services/proxy"}, Verbs: []string{"get"}},
-		"metrics":          {NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}},
+	rule := func(verbs, group string, resources ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: strings.Fields(verbs)}
+	}
+	rules := map[string][]rbacv1.PolicyRule{
+		"webhooks":    {rule("list", registration, "mutatingwebhookconfigurations", "validatingwebhookconfigurations")},
+		"definitions": {rule("list", "apiextensions.k8s.io", "customresourcedefinitions")},
+		"apiservices": {rule("list", "apiregistration.k8s.io", "apiservices")},
+		"objects":     {rule("get", "", "namespaces", "services")},
+		"pods":        {rule("list", "", "pods", "nodes")},
+		"slices":      {rule("list", "discovery.k8s.io", "endpointslices")},
+		"workloads": {rule("list", "apps", "deployments", "statefulsets", "daemonsets"), rule("list", "autoscaling", "horizontalpodautoscalers"),
+			rule("list", "policy", "poddisruptionbudgets"), rule("list", "networking.k8s.io", "networkpolicies")},
+		"pods/portforward": {rule("get create", "", "pods/portforward")},
+		"services/proxy":   {rule("get", "", "services/proxy")},
+		"metrics":          {{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}},
 	}
 	var all []rbacv1.PolicyRule
 	for name, rule := range rules {
 		if !slices.Contains(exceptions, name) {
-			all = append(all, rule)
+			all = append(all, rule...)
 		}
 	}
 	return all

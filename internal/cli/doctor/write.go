@@ -66,7 +66,7 @@ func (t *printer) report(r *Report) {
 	t.repair(r.Repair)
 	t.traffic(r.Traffic)
 	t.gaps(r.NotChecked, r.NotProbed)
-	t.printf("%s\n", t.summary(r))
+	t.summary(r)
 }
 
 func (t *printer) finding(f *doctor.Finding) {
@@ -129,7 +129,9 @@ func (g Gap) String() string {
 	return fmt.Sprintf("%s %s%s: %s", g.Verb, g.Resource, where, g.Error)
 }
 
-func (t *printer) summary(r *Report) string {
+// summary writes the number of findings, and what was checked.
+func (t *printer) summary(r *Report) {
+	counts := t.counts(r)
 	of := textutil.Count(r.Webhooks, "webhook") + " in " + textutil.Count(r.Configurations, "configuration")
 	if r.Conversions > 0 {
 		of += ", " + textutil.Count(r.Conversions, "conversion webhook")
@@ -140,12 +142,16 @@ func (t *printer) summary(r *Report) string {
 	if r.Ignored > 0 {
 		of += fmt.Sprintf(" (%d ignored)", r.Ignored)
 	}
-	switch {
-	case len(r.Findings) == 0 && r.Incomplete():
-		return t.Yellow("no findings, but not everything was checked") + ": " + of
-	case len(r.Findings) == 0:
-		return t.Green("no findings") + ": " + of
+	if len((&printer{}).counts(r)+": "+of) > width {
+		t.printf("%s\n", counts)
+		t.hanging("  of ", of)
+		return
 	}
+	t.printf("%s: %s\n", counts, of)
+}
+
+// counts returns the number of findings of each severity.
+func (t *printer) counts(r *Report) string {
 	var counts []string
 	for _, s := range lint.Severities() {
 		n := 0
@@ -162,7 +168,13 @@ func (t *printer) summary(r *Report) string {
 			counts = append(counts, t.paint(s, textutil.Count(n, string(s))))
 		}
 	}
-	return strings.Join(counts, ", ") + ": " + of
+	switch {
+	case len(counts) > 0:
+		return strings.Join(counts, ", ")
+	case r.Incomplete():
+		return t.Yellow("no findings, but not everything was checked")
+	}
+	return t.Green("no findings")
 }
 
 // writeJUnit writes a test case for each finding, and a skipped one for each gap. A case fails if its finding makes the
