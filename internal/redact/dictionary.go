@@ -90,7 +90,7 @@ func (d *dictionary) addWord(secret, pseudonym string, certain bool) {
 // distinctive reports whether a text is unlikely to have another meaning in a request. Words such as Always, paths,
 // names of hosts and images, and numbers have one.
 func distinctive(text string) bool {
-	if len(text) < 6 || strings.HasPrefix(text, "/") || quantity.MatchString(text) {
+	if len(text) < 6 || strings.HasPrefix(text, "/") || quantity().MatchString(text) {
 		return false
 	}
 	letters, signs, lower := true, false, true

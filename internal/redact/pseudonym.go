@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/admitkit/admitkit/internal/jsonraw"
@@ -115,10 +116,10 @@ var shapes = []shape{
 }
 
 // quantity matches numbers, quantities and percentages.
-var quantity = regexp.MustCompile(`^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,2}|[numkKMGTPE]|[KMGTPE]i|%)?$`)
+var quantity = lazy(`^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,2}|[numkKMGTPE]|[KMGTPE]i|%)?$`)
 
 func numberShape(g *generator, secret string) (string, bool) {
-	m := quantity.FindStringSubmatchIndex(secret)
+	m := quantity().FindStringSubmatchIndex(secret)
 	if m == nil {
 		return "", false
 	}
@@ -204,10 +205,10 @@ func timeShape(g *generator, secret string) (string, bool) {
 	return at.Format(time.RFC3339), true
 }
 
-var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
+var uuid = lazy(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
 
 func uuidShape(g *generator, secret string) (string, bool) {
-	if !uuid.MatchString(secret) {
+	if !uuid().MatchString(secret) {
 		return "", false
 	}
 	h := g.text(hexDigits, 32)
@@ -246,21 +247,21 @@ func pemShape(g *generator, secret string) (string, bool) {
 	return begin + g.text(base64s, class(max(len(secret)-len(begin)-len(end), 64))) + end, true
 }
 
-var urlScheme = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.-]{1,15}://`)
+var urlScheme = lazy(`^[a-zA-Z][a-zA-Z0-9+.-]{1,15}://`)
 
 func urlShape(g *generator, secret string) (string, bool) {
-	scheme := urlScheme.FindString(secret)
+	scheme := urlScheme().FindString(secret)
 	if rest := len(secret) - len(scheme); scheme != "" && rest > 0 {
 		return scheme + g.word(min(rest, 63)), true
 	}
 	return "", false
 }
 
-var email = regexp.MustCompile(`^[^@\s:/]+@[^@\s:/]+\.[a-zA-Z]{2,}$`)
+var email = lazy(`^[^@\s:/]+@[^@\s:/]+\.[a-zA-Z]{2,}$`)
 
 func emailShape(g *generator, secret string) (string, bool) {
 	const domain = "@e.example"
-	if !email.MatchString(secret) || len(secret) <= len(domain) {
+	if !email().MatchString(secret) || len(secret) <= len(domain) {
 		return "", false
 	}
 	return g.word(len(secret)-len(domain)) + domain, true
@@ -281,4 +282,10 @@ func base64Shape(g *generator, secret string) (string, bool) {
 func mixed(text string) bool {
 	return strings.ContainsAny(text, digits) && strings.ContainsAny(text, lowerWord[:26]) &&
 		strings.ContainsAny(text, base64s[:26])
+}
+
+// lazy returns a function that compiles an expression at its first use, so that programs that link this package start
+// quickly.
+func lazy(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }

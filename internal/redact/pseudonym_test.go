@@ -44,9 +44,9 @@ func TestShapes(t *testing.T) {
 		"192.0.2.0/24":                         prefix,
 		"2001:db8::/64":                        prefix,
 		"192.0.2.7:443":                        func(s string) bool { _, err := netip.ParseAddrPort(s); return err == nil },
-		"ops@shop.example":                     func(s string) bool { return email.MatchString(s) },
+		"ops@shop.example":                     func(s string) bool { return email().MatchString(s) },
 		"2026-03-14T15:09:26Z":                 func(s string) bool { _, err := time.Parse(time.RFC3339, s); return err == nil },
-		"8b0c6d3e-4a57-4d0c-9d0e-2f1f7c1b9a55": uuid.MatchString,
+		"8b0c6d3e-4a57-4d0c-9d0e-2f1f7c1b9a55": uuid().MatchString,
 		"9f86d081884c7d659a2feaa0c55ad015":     func(s string) bool { return strings.Trim(s, hexDigits) == "" && len(s) == 32 },
 		"postgres://shop:pw@db.example:5432/shop": func(s string) bool {
 			u, err := url.Parse(s)

@@ -4,13 +4,12 @@ package redact
 
 import (
 	"encoding/base64"
-	"regexp"
 	"slices"
 	"strings"
 )
 
 // known matches the tokens of common services, JWTs, and hashes of passwords.
-var known = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(\.[A-Za-z0-9_-]*)?` +
+var known = lazy(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(\.[A-Za-z0-9_-]*)?` +
 	`|\b(AKIA|ASIA)[0-9A-Z]{16}\b|\bgh[pousr]_[0-9A-Za-z]{20,}|\bgithub_pat_[0-9A-Za-z_]{20,}|\bglpat-[0-9A-Za-z_-]{16,}` +
 	`|\bxox[a-z]-[0-9A-Za-z-]{10,}|\b[sr]k[-_][0-9A-Za-z_-]{16,}|\bAIza[0-9A-Za-z_-]{30,}|\bnpm_[0-9A-Za-z]{30,}` +
 	`|\bhv[sbr]\.[0-9A-Za-z_-]{20,}|\bSG\.[0-9A-Za-z_-]{16,}\.[0-9A-Za-z_-]{16,}|\bya29\.[0-9A-Za-z_-]{20,}` +
@@ -53,7 +52,7 @@ func (s *scanner) tokens() {
 		return
 	}
 	if mayBeKnown(s.text) {
-		for _, m := range known.FindAllStringIndex(s.text, -1) {
+		for _, m := range known().FindAllStringIndex(s.text, -1) {
 			s.add(m[0], m[1])
 		}
 	}
@@ -135,12 +134,12 @@ func random(text string) bool {
 	return changes >= len(text)/3 || changes >= len(text)/5 && distinct >= min(len(text)*3/5, 26)
 }
 
-var bootstrapToken = regexp.MustCompile(`^[a-z0-9]{6}\.[a-z0-9]{16}$`)
+var bootstrapToken = lazy(`^[a-z0-9]{6}\.[a-z0-9]{16}$`)
 
 // bootstrap reports whether the run is the second part of a bootstrap token, such as abcdef.0123456789abcdef.
 func bootstrap(text string, start, end int) bool {
 	if start < 7 || end-start != 16 || start > 7 && isWordByte(text[start-8]) {
 		return false
 	}
-	return bootstrapToken.MatchString(text[start-7:end]) && strings.ContainsAny(text[start:end], digits)
+	return bootstrapToken().MatchString(text[start-7:end]) && strings.ContainsAny(text[start:end], digits)
 }

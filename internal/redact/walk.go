@@ -159,7 +159,7 @@ func (c *call) ruleFor(f facts, p place, name string, value *node) rule {
 	case p.rule == variable:
 		return ruleOfVariable(f, p, name, value)
 	case isText && isCredential(name):
-		if value != nil && isPlural(name) && quantity.MatchString(value.text) {
+		if value != nil && isPlural(name) && quantity().MatchString(value.text) {
 			return byForm // a number of them
 		}
 		return certain
