@@ -134,7 +134,7 @@ func load(b *testing.B, client *http.Client, url string, body []byte, n int) []t
 			own := make([]time.Duration, 0, n)
 			for range n {
 				began := time.Now()
-				resp, err := client.Post(url, "application/json", bytes.NewReader(body)) //nolint:noctx // the server answers
+				resp, err := client.Post(url, "application/json", bytes.NewReader(body))
 				if err != nil {
 					b.Error(err)
 					return

@@ -53,7 +53,7 @@ func TestHandler(t *testing.T) {
 			r := start(t, Options{})
 			server := httptest.NewServer(r.Handler(in.handler))
 			defer server.Close()
-			resp, err := http.Post(server.URL+"/policy?timeout=5s", "application/json", bytes.NewReader(body)) //nolint:noctx // it ends with the server
+			resp, err := http.Post(server.URL+"/policy?timeout=5s", "application/json", bytes.NewReader(body))
 			if (err != nil) != (in.code == 0) {
 				t.Fatal(err)
 			}

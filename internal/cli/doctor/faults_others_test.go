@@ -92,8 +92,8 @@ func apply(text string, pairs ...string) func(*testing.T, *world) {
 		resources := dynamic.NewForConfigOrDie(w.config).Resource(resource(object.GroupVersionKind().Group, "v1", strings.ToLower(object.GetKind())+"s"))
 		must(t, second(resources.Create(t.Context(), object, metav1.CreateOptions{})))
 		t.Cleanup(func() {
-			must(t, resources.Delete(context.Background(), object.GetName(), metav1.DeleteOptions{}))
-			must(t, wait.PollUntilContextTimeout(context.Background(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+			must(t, resources.Delete(context.WithoutCancel(t.Context()), object.GetName(), metav1.DeleteOptions{}))
+			must(t, wait.PollUntilContextTimeout(context.WithoutCancel(t.Context()), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 				_, err := resources.Get(ctx, object.GetName(), metav1.GetOptions{})
 				return apierrors.IsNotFound(err), nil
 			}))

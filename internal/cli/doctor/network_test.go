@@ -31,7 +31,7 @@ const silence = "silence"
 
 func newNetwork(t *testing.T) *network {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "network-") // t.TempDir is too long a path for a socket
+	folder, err := os.MkdirTemp("", "network-") //nolint:usetesting // t.TempDir is too long a path for a socket
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(folder) })
 	n := &network{proxy: filepath.Join(folder, "proxy"), routes: map[string]string{}, closed: map[string]bool{}}

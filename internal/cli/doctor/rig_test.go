@@ -277,7 +277,7 @@ func (w *world) create(t *testing.T) {
 		must(t, err)
 		w.validating = created
 		t.Cleanup(func() {
-			must(t, w.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(context.Background(), w.validating.Name, metav1.DeleteOptions{}))
+			must(t, w.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(context.WithoutCancel(t.Context()), w.validating.Name, metav1.DeleteOptions{}))
 		})
 	}
 }
