@@ -54,7 +54,9 @@ var crossFaults = []fault{
 		}
 		configurations := w.client.AdmissionregistrationV1().MutatingWebhookConfigurations()
 		must(t, second(configurations.Create(t.Context(), c, metav1.CreateOptions{})))
-		t.Cleanup(func() { must(t, configurations.Delete(context.WithoutCancel(t.Context()), c.Name, metav1.DeleteOptions{})) })
+		t.Cleanup(func() {
+			must(t, configurations.Delete(context.WithoutCancel(t.Context()), c.Name, metav1.DeleteOptions{}))
+		})
 	}},
 }
 

@@ -197,7 +197,9 @@ func (w *world) registerGallery(t *testing.T, printed string) (hooks int) {
 		must(t, unstructured.SetNestedSlice(u.Object, webhooks, "webhooks"))
 		resources := dynamic.NewForConfigOrDie(w.config).Resource(resource(registration, "v1", strings.ToLower(u.GetKind())+"s"))
 		must(t, second(resources.Create(t.Context(), u, metav1.CreateOptions{})))
-		t.Cleanup(func() { must(t, resources.Delete(context.WithoutCancel(t.Context()), u.GetName(), metav1.DeleteOptions{})) })
+		t.Cleanup(func() {
+			must(t, resources.Delete(context.WithoutCancel(t.Context()), u.GetName(), metav1.DeleteOptions{}))
+		})
 	}
 	return hooks
 }
