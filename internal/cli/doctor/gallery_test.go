@@ -62,9 +62,11 @@ func TestGallery(t *testing.T) {
 
 func run(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
+	var messages strings.Builder
+	cmd.Stderr = &messages
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%s: %v\n%s%s", cmd, err, out, err.(*exec.ExitError).Stderr)
+		t.Fatalf("%s: %v\n%s%s", cmd, err, out, messages.String())
 	}
 	return string(out)
 }

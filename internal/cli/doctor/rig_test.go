@@ -204,10 +204,10 @@ func (w *world) createEndpoints(t *testing.T, name string) {
 	t.Helper()
 	endpoints := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}, Subsets: []corev1.EndpointSubset{{}}} //nolint:staticcheck // the API server's proxy uses this type
 	for _, p := range w.slice.Ports {
-		endpoints.Subsets[0].Ports = append(endpoints.Subsets[0].Ports, corev1.EndpointPort{Name: *p.Name, Port: *p.Port}) //nolint:staticcheck // as above
+		endpoints.Subsets[0].Ports = append(endpoints.Subsets[0].Ports, corev1.EndpointPort{Name: *p.Name, Port: *p.Port})
 	}
 	for _, e := range w.slice.Endpoints {
-		endpoints.Subsets[0].Addresses = append(endpoints.Subsets[0].Addresses, corev1.EndpointAddress{IP: e.Addresses[0], TargetRef: e.TargetRef}) //nolint:staticcheck // as above
+		endpoints.Subsets[0].Addresses = append(endpoints.Subsets[0].Addresses, corev1.EndpointAddress{IP: e.Addresses[0], TargetRef: e.TargetRef})
 	}
 	must(t, second(w.client.CoreV1().Endpoints(w.namespace).Create(t.Context(), endpoints, metav1.CreateOptions{})))
 }
