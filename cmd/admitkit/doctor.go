@@ -31,7 +31,7 @@ aggregated API servers. It finds:
   - webhooks whose calls fail or are slow, from the metrics of the API servers
 
 If the API server rejects requests because of a finding, doctor prints the
-commands that free the cluster, in order, and who may run them.
+commands that make the cluster usable again, in order, and who may run them.
 
 doctor only reads. To check certificates it connects to each webhook, sends a GET
 for its path and, if that gets 404, a POST without a body. It reaches Pods through
@@ -52,7 +52,7 @@ Exit codes:
 admitkit doctor
 admitkit doctor --probe --context production
 
-# what happens now, instead of since the API servers started
+# the calls of the next minute, instead of all since the API servers started
 admitkit doctor --watch 1m
 
 # also webhooks that undo each other's changes

@@ -19,8 +19,8 @@ func newRecord(s *screen.Screen) *cobra.Command {
 		GroupID: "check",
 		Long: `Record the calls of a webhook in any language, without their secrets. record is a
 reverse proxy: the API server calls it instead of the webhook, and it passes
-each call on. Calls go on if the disk is slow or full: record drops recordings
-and counts them.
+each call on. A slow or full disk does not delay calls: record then drops the
+recordings of calls, and counts them.
 
 Each call is a line of JSON in a file compressed with gzip: the AdmissionReview,
 the answer, the outcome and the latency. Look at them with:
@@ -28,18 +28,19 @@ the answer, the outcome and the latency. Look at them with:
   zcat recordings/*.gz | jq .
 
 record keeps the first calls of each combination of path, kind, operation,
-outcome and changed fields (--novel). Of the others, it keeps the share --rate,
-up to --max-bytes-per-second. When --max-files are full, it deletes the oldest.
+outcome and changed fields (--novel). It keeps the share --rate of the other
+calls, up to --max-bytes-per-second. It keeps --max-files files, and deletes the
+oldest one.
 
 Secrets are replaced by pseudonyms of the same shape, and equal values have
-equal pseudonyms: data of Secrets and ConfigMaps, values of environment
-variables, userInfo.extra, values of fields, headers and flags with names of
-credentials, private keys, tokens, passwords in URLs, and all copies of these in
-annotations, messages and patches. Name further fields with --secret-path.
-HTTP headers are not recorded. Other data, such as names of users, is recorded.
+equal pseudonyms. Secrets are: data of Secrets and ConfigMaps, values of
+environment variables, userInfo.extra, values of fields, headers and flags with
+names of credentials, private keys, tokens, passwords in URLs, and all copies of
+these in annotations, messages and patches. Name further fields with
+--secret-path. HTTP headers are not recorded. Other data, such as names of users, is recorded.
 
 The certificate and its key are read again when they change. Without
---tls-cert, record serves HTTP, for a proxy in front of it that ends TLS.
+--tls-cert, record serves HTTP, for a proxy in front of it that terminates TLS.
 
 SIGTERM or Ctrl-C ends record, after the calls in flight.`,
 		Example: `

@@ -47,8 +47,8 @@ func disruptions(s *Snapshot) []Finding {
 	return found
 }
 
-// strongest returns the name of the budget for these Pods that allows the fewest of them to be unavailable, and that number.
-// The name is empty if no budget selects all of them.
+// strongest returns the name of the strictest budget that selects all of the Pods, and how many of them it allows to be
+// unavailable. The name is empty if there is no such budget.
 func strongest(budgets []policyv1.PodDisruptionBudget, pods []corev1.Pod) (name string, most int) {
 	for _, budget := range budgets {
 		if n := allowed(budget.Spec, len(pods)); selectsAll(budget.Spec.Selector, pods) && (name == "" || n < most) {
@@ -87,7 +87,7 @@ func allowed(budget policyv1.PodDisruptionBudgetSpec, pods int) int {
 	return pods // kubernetes pkg/controller/disruption/disruption.go, getExpectedPodCount: neither field asks for a healthy Pod
 }
 
-// ready reports webhooks with several Pods of which one is ready.
+// ready reports webhooks with several Pods if only one of them is ready.
 func ready(s *Snapshot) []Finding {
 	var found []Finding
 	order, of := s.backends()
@@ -99,7 +99,7 @@ func ready(s *Snapshot) []Finding {
 		}
 		evidence := []string{fmt.Sprintf("1 of %d Pods of the Service is ready", len(pods))}
 		for _, p := range pods {
-			if p.Name != ready[0].Pod && len(evidence) < mostEvidence {
+			if p.Name != ready[0].Pod && len(evidence) < maxEvidence {
 				evidence = append(evidence, fmt.Sprintf("Pod %s: %s", p.Name, stateOf(&p)))
 			}
 		}

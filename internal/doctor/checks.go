@@ -16,7 +16,7 @@ type Check struct {
 	Severity lint.Severity
 	Title    string
 	Fix      string
-	// unreachable marks the checks whose findings mean that a call of the API server fails.
+	// unreachable is true if a finding of the check means that calls of the API server fail.
 	unreachable bool
 }
 
@@ -48,7 +48,7 @@ var unreachable = []Check{
 	{"connection-refused", lint.Error, "nothing listens where the API server calls",
 		"Let the program listen on the targetPort of the Service, or correct the port.", true},
 	{"connection-timeout", lint.Error, "nothing answers where the API server calls",
-		"Find out whether the program hangs, or what drops its packets.", true},
+		"Find out whether the program hangs, or a firewall drops its packets.", true},
 	{"blocked", lint.Error, "the API server does not reach the Pods",
 		"Open the port of the Pods to the API server: in a NetworkPolicy, or in the firewall between the control plane and the nodes.", true},
 	{"not-tls", lint.Error, "the server does not speak TLS",
@@ -75,7 +75,7 @@ var unreachable = []Check{
 		"Find out why it is not renewed.", false},
 }
 
-// lintRules are the rules of pkg/lint whose findings count here. A severity replaces the rule's.
+// lintRules are the rules of pkg/lint that doctor applies. A severity overrides that of the rule.
 var lintRules = map[string]lint.Severity{
 	// the caBundle
 	"AK502": "", "AK503": "", "AK504": "", "AK506": "", "AK507": "",
@@ -103,7 +103,7 @@ var dangerous = []Check{
 		"Set caBundle, and remove insecureSkipTLSVerify.", false},
 }
 
-// failing lists the checks for webhooks whose calls fail or are slow. The API server's metrics show it.
+// failing lists the checks of the API server's metrics, for webhooks that fail or are slow.
 var failing = []Check{
 	{"fails-closed", lint.Error, "calls fail, and the API server rejects the requests",
 		"Find the cause in the message that users get, in the API server's log, or with --probe. Run at least two replicas.", false},
@@ -132,7 +132,7 @@ func fromLint(selected func(rule string) bool) []Check {
 	return all
 }
 
-// checkOf returns the check with this ID.
+// checkOf returns the check with this ID. It panics if there is none.
 func checkOf(id string) Check {
 	at := slices.IndexFunc(checks, func(c Check) bool { return c.ID == id })
 	if at < 0 {

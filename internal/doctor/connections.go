@@ -20,17 +20,18 @@ import (
 
 // A Connection is the result of a connection to a server of a Backend.
 type Connection struct {
-	// Address is what was connected to. Pod is the name of the Pod, or "". Via says how it was reached.
+	// Address is the address of the server. Pod is the name of its Pod, or "". Via describes the route, such as "through
+	// the kubelet".
 	Address, Pod, Via string
 	Problem           Problem
 	Error             string
 	// Chain has the certificates that the server presents, leaf first.
 	Chain []*x509.Certificate
-	// Answers are by path.
+	// Answers has the answer for each path.
 	Answers map[string]Answer
 }
 
-// A Problem is why a connection or a handshake failed.
+// A Problem is the reason why a connection or a handshake failed.
 type Problem int
 
 // The problems of connections. The zero value is a complete handshake.
@@ -63,7 +64,7 @@ var checkOfProblem = map[Problem]string{
 	Refused: "connection-refused", Silent: "connection-timeout", NoHost: "host-unknown", NotTLS: "not-tls", Alert: "handshake-failed", Broken: "handshake-failed",
 }
 
-// connections reports servers that cannot be connected to.
+// connections reports servers to which a connection or a TLS handshake fails.
 func connections(s *Snapshot) []Finding {
 	var found []Finding
 	order, of := s.backends()
@@ -202,7 +203,7 @@ func nameOfCA(name pkix.Name, key []byte) string {
 	return text
 }
 
-// paths reports webhooks whose server knows no such path.
+// paths reports webhooks with a path that their server answers with 404.
 func paths(s *Snapshot) []Finding {
 	var found []Finding
 	for _, t := range s.Targets {

@@ -4,8 +4,8 @@
 // can lock up the cluster, and that are slow or fail. It also covers conversion webhooks of custom resources and
 // aggregated API servers, which the API server calls in the same way.
 //
-// [Diagnose] takes a [Snapshot] and returns findings. It makes no network calls, and reports nothing that depends on
-// what the snapshot does not know. Package internal/cli/doctor reads snapshots.
+// [Diagnose] takes a [Snapshot] and returns findings. It makes no network calls. If the snapshot lacks a fact, checks that
+// need this fact report nothing. Package internal/cli/doctor reads snapshots.
 package doctor
 
 import (
@@ -23,10 +23,9 @@ type Finding struct {
 	Title    string        `json:"title"`
 	// Subject is the object with the problem, such as "Service shop/hook" or "APIService/v1.example.com".
 	Subject string `json:"subject"`
-	// Rejects reports that the API server rejects requests now, because it cannot call a Caller.
+	// Rejects is true if the API server rejects requests now, because it cannot call one of the Callers.
 	Rejects bool `json:"rejects"`
-	// Callers are the webhooks with the problem. Like a webhook, the API server calls conversion webhooks and
-	// aggregated API servers.
+	// Callers are the webhooks with the problem. Conversion webhooks and aggregated API servers count as webhooks here.
 	Callers []Caller `json:"callers"`
 	// Evidence has the facts that prove the problem. Like error messages, they have no capital letter and no full stop.
 	Evidence []string `json:"evidence"`
@@ -52,7 +51,7 @@ func (c Caller) String() string {
 	return c.Webhook + " of " + c.Object + " (" + c.FailurePolicy + ")"
 }
 
-// causes are the checks for problems that have no other cause.
+// causes are the checks of problems that are not symptoms of others.
 var causes = []func(*Snapshot) []Finding{places, bundles, connections, certificates, paths, blocked, policies, lockouts, ready, disruptions, nodes, slow, fights, unverified}
 
 // Diagnose returns the problems of a snapshot, worst first.
@@ -123,7 +122,7 @@ func find(check, subject string, targets []*Target, evidence ...string) Finding 
 	return f
 }
 
-// withSeverity sets a severity that differs from the check's. Only errors make calls fail.
+// withSeverity overrides the severity of the check. A finding that is no error does not count as rejecting requests.
 func (f Finding) withSeverity(severity lint.Severity) Finding {
 	f.Severity = severity
 	f.Rejects = f.Rejects && severity == lint.Error

@@ -26,7 +26,7 @@ func aTarget(name string, fails bool) *Target {
 		Backend: Backend{Service: types.NamespacedName{Namespace: "shop", Name: "hook"}, Port: 443}}
 }
 
-// TestUnknownIsNoFinding checks that a snapshot without facts has no finding: nothing may be claimed that was not read.
+// TestUnknownIsNoFinding requires that an empty snapshot has no findings, because missing facts prove nothing.
 func TestUnknownIsNoFinding(t *testing.T) {
 	s := &Snapshot{Now: time.Now(), Targets: []*Target{aTarget("a", true), {Kind: Conversion, Name: "widgets.example.com", Fails: true, Backend: Backend{URL: "https://a.example.com"}}}}
 	for _, f := range Diagnose(s) {

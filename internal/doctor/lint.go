@@ -41,7 +41,7 @@ func bundles(s *Snapshot) []Finding {
 }
 
 // lockouts reports webhooks that can lock up the cluster, and timeouts that add up. It runs the rules of pkg/lint on the
-// configurations. A suppression in an annotation counts here, too.
+// configurations. An annotation that suppresses a rule works here, too.
 func lockouts(s *Snapshot) []Finding {
 	var found []Finding
 	input := lint.Input{Objects: slices.Concat(s.Configurations, s.around())}
@@ -57,7 +57,7 @@ func lockouts(s *Snapshot) []Finding {
 	return found
 }
 
-// isBundleRule reports whether a rule is about caBundle, and isOtherRule whether it is another one that counts here.
+// isBundleRule reports whether a rule is about caBundle. isOtherRule reports whether it is another rule in lintRules.
 func isBundleRule(rule string) bool { return isUsed(rule) && strings.HasPrefix(rule, "AK5") }
 func isOtherRule(rule string) bool  { return isUsed(rule) && !strings.HasPrefix(rule, "AK5") }
 

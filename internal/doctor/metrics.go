@@ -59,7 +59,7 @@ type Calls struct {
 // longestLine is the limit for a line of metrics, in bytes. Lines have a few hundred.
 const longestLine = 1 << 20
 
-// ReadMetrics reads the metrics of an API server. It keeps only what the checks need in memory.
+// ReadMetrics reads the metrics of an API server. It keeps only the metrics that the checks need in memory.
 func ReadMetrics(from io.Reader) (*Metrics, error) {
 	var kept bytes.Buffer
 	lines := bufio.NewScanner(from)
@@ -169,7 +169,8 @@ func (c *Calls) observe(h *dto.Histogram) {
 // Add adds the counts of another API server.
 func (m *Metrics) Add(other *Metrics) { m.add(other, 1) }
 
-// Since returns what was counted after before. It must be of the same processes.
+// Since returns the difference of two scrapes: the counts of m minus those of before, an earlier scrape of the same
+// processes.
 func (m *Metrics) Since(before *Metrics) *Metrics {
 	result := &Metrics{Start: m.Start, Calls: map[CallKey]*Calls{}}
 	result.add(m, 1)
@@ -195,11 +196,11 @@ func (m *Metrics) add(other *Metrics, sign float64) {
 	}
 }
 
-// Above returns how many calls took longer than a bound of the histogram, in seconds.
+// Above returns the number of calls that took longer than bound seconds. bound must be a bound of the histogram.
 func (c *Calls) Above(bound float64) float64 { return c.All - c.Within[bound] }
 
 // AtMost returns the lowest bound of the histogram, in seconds, within which at least this share of the calls ended. It
-// returns 0 if it is above all bounds, or if there were no calls.
+// returns 0 if too many calls took longer than the highest bound, or if there were no calls.
 func (c *Calls) AtMost(share float64) float64 {
 	for _, bound := range slices.Sorted(maps.Keys(c.Within)) {
 		if c.All > 0 && c.Within[bound] >= share*c.All && bound < 1e6 { // the last one is infinite

@@ -30,11 +30,12 @@ func places(s *Snapshot) []Finding {
 	return found
 }
 
-// IsPlaced reports whether no problem is known between the registration and a ready Pod.
+// IsPlaced reports whether the cluster leads calls of the backend to a ready Pod, as far as is known. It is true for a
+// URL.
 func (s *Snapshot) IsPlaced(b Backend) bool { return s.place(b, nil) == nil }
 
-// place follows the steps of the API server and of the cluster's network: namespace, Service, port, endpoints. It
-// returns the first problem, or nil.
+// place follows a call from the API server to a ready Pod: namespace, Service, port, endpoints. It returns the first
+// problem, or nil.
 func (s *Snapshot) place(b Backend, targets []*Target) *Finding {
 	if !b.IsService() || b.IsAPIServer() {
 		return nil
@@ -70,7 +71,7 @@ func (s *Snapshot) place(b Backend, targets []*Target) *Finding {
 	return s.placeOnPods(service, service.Spec.Ports[at], fault)
 }
 
-// remaining returns what a namespace that is being deleted waits for, after ": ", or "".
+// remaining returns ": " and the reason why the deletion of a namespace has not ended, or "".
 func remaining(n *corev1.Namespace) string {
 	for _, c := range n.Status.Conditions {
 		if (c.Type == corev1.NamespaceContentRemaining || c.Type == corev1.NamespaceFinalizersRemaining) && c.Status == corev1.ConditionTrue {
@@ -113,14 +114,14 @@ func (s *Snapshot) placeOnPods(service *corev1.Service, port corev1.ServicePort,
 			fmt.Sprintf("targetPort of the Service %s is %s, and no container of its Pods has a port of this name", name, port.TargetPort.StrVal))
 	}
 	evidence := []string{fmt.Sprintf("the Service %s has %s, and none is ready", name, textutil.Count(max(len(all), len(pods)), "Pod"))}
-	for _, p := range pods[:min(len(pods), mostEvidence)] {
+	for _, p := range pods[:min(len(pods), maxEvidence)] {
 		evidence = append(evidence, fmt.Sprintf("Pod %s: %s", p.Name, stateOf(&p)))
 	}
 	return fault("endpoints-not-ready", list, evidence...)
 }
 
-// mostEvidence limits the Pods that a finding names.
-const mostEvidence = 5
+// maxEvidence limits the Pods that a finding names.
+const maxEvidence = 5
 
 // podCommands returns commands that show the Pods of a Service.
 func (b Backend) podCommands(service *corev1.Service) []string {
@@ -196,7 +197,7 @@ func havePort(pods []corev1.Pod, port string) bool {
 	})
 }
 
-// stateOf says why a Pod is not ready.
+// stateOf returns the reason why a Pod is not ready.
 func stateOf(p *corev1.Pod) string {
 	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		switch {

@@ -23,7 +23,7 @@ type Proxied struct {
 	Error   string
 }
 
-// blocked reports Services that the API server cannot reach, although their Pods run.
+// blocked reports Services that the API server cannot reach although their Pods are ready.
 func blocked(s *Snapshot) []Finding {
 	var found []Finding
 	order, of := s.backends()

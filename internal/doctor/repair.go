@@ -13,14 +13,14 @@ import (
 	"github.com/admitkit/admitkit/internal/textutil"
 )
 
-// A Repair says how to use the cluster again while the API server rejects requests.
+// A Repair has the steps that make the cluster usable again while the API server rejects requests.
 type Repair struct {
 	Steps []Step `json:"steps"`
 	// Objects are the webhook configurations that the steps change.
 	Objects []string `json:"objects,omitempty"`
 	// You is "yes", "no" or "unknown": whether the user of the kubeconfig may change these objects.
 	You string `json:"you,omitempty"`
-	// Others are users and groups that may change them by RBAC. It is nil if that could not be read.
+	// Others are the users and groups that RBAC permits to change them. It is nil if RBAC could not be read.
 	Others []string `json:"others,omitempty"`
 }
 
@@ -33,8 +33,8 @@ type Step struct {
 // registration is the API group of webhook configurations.
 const registration = "admissionregistration.k8s.io"
 
-// RepairOf returns how to repair the findings that make the API server reject requests, or nil if there is none. The API
-// server never calls webhooks for webhook configurations, so the commands for them work in any state.
+// RepairOf returns the repair of the findings that make the API server reject requests, or nil if there are none. The API
+// server never calls webhooks for webhook configurations, so the commands always work.
 func RepairOf(s *Snapshot, found []Finding) *Repair {
 	var rejecting []*Target
 	var causes, commands []string

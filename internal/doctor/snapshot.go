@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A Snapshot has the state of a cluster as far as it is known.
+// A Snapshot has the known state of a cluster.
 //
 // In the maps, a missing key means that the value is unknown. A nil value means that the object does not exist, or that
 // there are none.
@@ -31,30 +31,30 @@ type Snapshot struct {
 
 	Namespaces map[string]*corev1.Namespace
 	Services   map[types.NamespacedName]*corev1.Service
-	// Slices and Pods are by the Service that they belong to.
+	// Slices and Pods have the EndpointSlices and the Pods of each Service.
 	Slices map[types.NamespacedName][]discoveryv1.EndpointSlice
 	Pods   map[types.NamespacedName][]corev1.Pod
-	// Connections are to the servers that could be tried.
+	// Connections has the connections to the servers of each Backend that could be tried.
 	Connections map[Backend][]Connection
-	// Proxied are the answers that the API server got for requests of its users.
+	// Proxied has the result of a GET through the API server's proxy for each Service.
 	Proxied map[Backend]Proxied
 	// Workloads are the Deployments, StatefulSets, DaemonSets and HorizontalPodAutoscalers in the namespaces of the
 	// Services.
 	Workloads []runtime.Object
-	// Budgets and Policies are by namespace.
+	// Budgets and Policies have the PodDisruptionBudgets and NetworkPolicies of each namespace.
 	Budgets  map[string][]policyv1.PodDisruptionBudget
 	Policies map[string][]networkingv1.NetworkPolicy
 	// Traffic is nil if no API server's metrics could be read.
 	Traffic *Traffic
 	// Fights are from audit logs.
 	Fights []Fight
-	// Failures are the calls of dry runs that failed, by the message of the API server.
+	// Failures has the messages of the API server for the dry runs that failed, by target.
 	Failures map[*Target][]string
 	// SeveralNodes reports whether the cluster is known to have more than one node.
 	SeveralNodes bool
 }
 
-// These are the kinds of objects that register what the API server calls.
+// These are the kinds of objects that register a Target.
 const (
 	Mutating   = "MutatingWebhookConfiguration"
 	Validating = "ValidatingWebhookConfiguration"
@@ -62,9 +62,9 @@ const (
 	Aggregated = "APIService"
 )
 
-// A Target is what the API server calls: a webhook, a conversion webhook or an aggregated API server.
+// A Target is a server that the API server calls: a webhook, a conversion webhook or an aggregated API server.
 type Target struct {
-	// Kind and Name are of the object that registers the target.
+	// Kind and Name are those of the object that registers the target.
 	Kind, Name string
 	// Webhook is the name of the webhook, and Index its index in the configuration.
 	Webhook string
@@ -78,7 +78,7 @@ type Target struct {
 	// Fails means that requests fail if the call fails.
 	Fails   bool
 	Timeout time.Duration
-	// Unavailable is why the API server does not use an aggregated API server, or "".
+	// Unavailable is the reason why the API server does not use an aggregated API server, or "".
 	Unavailable string
 }
 

@@ -22,7 +22,8 @@ type symptom struct {
 // symptomChecks look for symptoms.
 var symptomChecks = []func(*Snapshot) []symptom{probes, unavailable, callProblems}
 
-// addSymptoms adds the symptoms to their causes, or else as findings. A symptom can be the cause of those of later checks.
+// addSymptoms adds each symptom to the evidence of its cause, or else as a finding. Such a finding can be the cause of
+// symptoms of later checks.
 func addSymptoms(s *Snapshot, found []Finding) []Finding {
 	for _, check := range symptomChecks {
 		var own []Finding

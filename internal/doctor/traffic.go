@@ -18,10 +18,10 @@ type Traffic struct {
 
 // These are the limits of the checks of calls.
 const (
-	slowSeconds   = 1.0  // a bound of the API server's histogram
-	mostSlow      = 0.01 // of the calls may take longer
-	mostFailures  = 0.01 // of the calls may fail, such as during a rollout
-	fewestAtFault = 2    // one slow call, or one failure, can be the first call after a start
+	slowSeconds = 1.0  // a bound of the API server's histogram
+	maxSlow     = 0.01 // of the calls may take longer
+	maxFailures = 0.01 // of the calls may fail, such as during a rollout
+	minAtFault  = 2    // one slow call, or one failure, can be the first call after a start
 )
 
 // key returns the name of a target in the metrics.
@@ -48,7 +48,7 @@ func callProblems(s *Snapshot) (all []symptom) {
 			continue
 		}
 		report := func(check, format string, n, of float64) {
-			if n >= fewestAtFault && n > mostFailures*of {
+			if n >= minAtFault && n > maxFailures*of {
 				all = append(all, symptom{check: check, target: t, evidence: []string{fmt.Sprintf("%s, %.0f of %.0f %s", s.Traffic.when(), n, of, format)}})
 			}
 		}
@@ -69,7 +69,7 @@ func slow(s *Snapshot) []Finding {
 			continue
 		}
 		n := c.Above(slowSeconds) - c.Failed - c.Ignored
-		if n < fewestAtFault || n <= mostSlow*c.All {
+		if n < minAtFault || n <= maxSlow*c.All {
 			continue
 		}
 		evidence := fmt.Sprintf("%s, %.0f of %.0f calls took more than %g s", s.Traffic.when(), c.Above(slowSeconds), c.All, slowSeconds)
@@ -81,7 +81,7 @@ func slow(s *Snapshot) []Finding {
 	return found
 }
 
-// when says which time the counts are about.
+// when returns the time that the counts cover, such as "within 1m0s".
 func (t *Traffic) when() string {
 	if t.Watched > 0 {
 		return fmt.Sprintf("within %s", t.Watched)

@@ -19,45 +19,45 @@ import (
 type dictionary struct {
 	words  map[string]word
 	public map[string]bool // values that identify objects
-	index  map[[minCopied]byte][]copied
+	index  map[[minCopied]byte][]copyForm
 	work   int // comparisons of texts so far
 }
 
-// maxWork is the maximum number of comparisons for a call. Only a request that was made for it needs as many.
+// maxWork is the maximum number of comparisons for a call. Only a hostile request needs as many.
 const maxWork = 20_000_000
 
 // A word is a secret and its pseudonym.
 type word struct {
 	pseudonym string
-	certain   bool // it is a secret, and not only probably one
+	certain   bool // false if the value may be no secret
 }
 
-// A copied is a form in which a copy of a secret may be written.
-type copied struct {
+// A copyForm is a form of a secret to search for, such as its base64, with the text that replaces it.
+type copyForm struct {
 	text, pseudonym string
-	reach           reach
+	scope           scope
 }
 
-// A reach says where copies of a secret are replaced.
-type reach int
+// A scope is the kind of text in which copies of a secret are replaced.
+type scope int
 
 const (
-	everywhere reach = iota
+	everywhere scope = iota
 	asWord           // in all strings, but not as a part of a word
 	inProse          // only in text that no program depends on, and not as a part of a word
 )
 
-// minCopied is the length of the shortest secret of which copies are replaced. Shorter ones are in too many other words.
+// minCopied is the length of the shortest secret whose copies are replaced. Shorter ones are part of too many other words.
 const minCopied = 4
 
-// The bounds of a dictionary. Only a file of a ConfigMap can have so many lines.
+// The bounds of a dictionary. Of all secrets, only a file in a ConfigMap or Secret can have so many lines.
 const (
 	maxLines   = 1000
-	maxEscaped = 8 << 10 // longest secret of which escaped copies are searched, in bytes
+	maxEscaped = 8 << 10 // longest secret whose escaped copies are searched, in bytes
 )
 
-// add adds a secret. certain is false for a value that is probably no secret, such as an environment variable.
-// The function of returns the pseudonym of a part of the secret.
+// add adds a secret. certain is false for a value that may be no secret, such as that of an environment variable. of
+// returns the pseudonym of a part of the secret.
 func (d *dictionary) add(secret, pseudonym string, certain bool, of func(string) string) {
 	if d.words == nil {
 		d.words = map[string]word{}
@@ -87,8 +87,8 @@ func (d *dictionary) addWord(secret, pseudonym string, certain bool) {
 	d.words[secret] = w
 }
 
-// distinctive reports whether a text is unlikely to have another meaning in a request. Words such as Always, paths,
-// names of hosts and images, and numbers have one.
+// distinctive reports whether equal texts in a request are probably copies of this one. Words such as Always, paths,
+// host names, images and numbers also occur by chance.
 func distinctive(text string) bool {
 	if len(text) < 6 || strings.HasPrefix(text, "/") || quantity().MatchString(text) {
 		return false
@@ -133,7 +133,7 @@ func (d *dictionary) collectPublic(n *node) {
 	}
 }
 
-// ownNames are the names of maps whose keys are chosen by users.
+// ownNames are the names of maps with keys that users choose.
 var ownNames = setOf("data stringData binaryData annotations labels extra")
 
 // build prepares the search. It must be called after the last add.
@@ -141,7 +141,7 @@ func (d *dictionary) build() {
 	if len(d.words) == 0 {
 		return
 	}
-	d.index = map[[minCopied]byte][]copied{}
+	d.index = map[[minCopied]byte][]copyForm{}
 	for secret, w := range d.words {
 		if d.public[secret] {
 			continue
@@ -164,19 +164,19 @@ func (d *dictionary) build() {
 		}
 	}
 	for key, all := range d.index {
-		slices.SortFunc(all, func(a, b copied) int {
+		slices.SortFunc(all, func(a, b copyForm) int {
 			if n := len(b.text) - len(a.text); n != 0 {
 				return n
 			}
-			return cmp.Or(strings.Compare(a.text, b.text), cmp.Compare(a.reach, b.reach), strings.Compare(a.pseudonym, b.pseudonym))
+			return cmp.Or(strings.Compare(a.text, b.text), cmp.Compare(a.scope, b.scope), strings.Compare(a.pseudonym, b.pseudonym))
 		})
-		d.index[key] = slices.CompactFunc(all, func(a, b copied) bool { return a.text == b.text })
+		d.index[key] = slices.CompactFunc(all, func(a, b copyForm) bool { return a.text == b.text })
 	}
 }
 
-func (d *dictionary) addCopy(text, pseudonym string, r reach) {
+func (d *dictionary) addCopy(text, pseudonym string, r scope) {
 	key := [minCopied]byte([]byte(text[:minCopied]))
-	d.index[key] = append(d.index[key], copied{text, pseudonym, r})
+	d.index[key] = append(d.index[key], copyForm{text, pseudonym, r})
 }
 
 // escapes are the ways in which programs write a value into a message, a URL or another document.
@@ -194,8 +194,8 @@ var escapes = []func(string) string{
 
 func inner(quoted string) string { return quoted[1 : len(quoted)-1] }
 
-// replace returns a text in which pseudonyms replace the secrets that reach as far as the kind of the text.
-func (d *dictionary) replace(text string, kind reach) string {
+// replace returns the text with pseudonyms instead of the secrets whose scope includes texts of this kind.
+func (d *dictionary) replace(text string, kind scope) string {
 	if len(d.index) == 0 || len(text) < minCopied {
 		return text
 	}
@@ -210,7 +210,7 @@ func (d *dictionary) replace(text string, kind reach) string {
 			return text // the call fails
 		}
 		for _, c := range candidates {
-			if !strings.HasPrefix(text[i:], c.text) || c.reach > kind || c.reach != everywhere && !isWordAt(text, i, i+len(c.text)) {
+			if !strings.HasPrefix(text[i:], c.text) || c.scope > kind || c.scope != everywhere && !isWordAt(text, i, i+len(c.text)) {
 				continue
 			}
 			out.WriteString(text[from:i])

@@ -28,8 +28,8 @@ var fuzzPlaces = []string{
 	`{"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":%[3]s}}}`,
 }
 
-// FuzzCall requires of any secret in any of the places, and of any other text around it: the redacted documents are
-// JSON, they depend on nothing but the arguments, and the secret is not in them.
+// FuzzCall puts any secret, with any text around it, in each of the places. The redacted documents must be JSON, must
+// depend only on the arguments, and must not contain the secret.
 func FuzzCall(f *testing.F) {
 	for i := range fuzzPlaces {
 		f.Add("hunter2", uint8(i), "the value hunter2 is bad", `{"op":"add"}`)

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// A Key makes pseudonyms. Without it, no one can find out whether a guess is the value behind a pseudonym.
+// A Key makes pseudonyms. Without the key, a guess of a secret cannot be compared with a pseudonym.
 type Key struct{ secret []byte }
 
 // keyBytes is the size of a key.
@@ -27,8 +27,8 @@ func NewKey() Key {
 	return Key{secret}
 }
 
-// KeyFile reads a key from a file. If there is no such file, it writes a random key to it, which only the owner of the
-// file can read.
+// KeyFile reads a key from a file. If the file does not exist, KeyFile creates it with a random key. Only its owner can
+// read it. KeyFile returns an error if the file cannot be read or created, or has another content.
 func KeyFile(name string) (Key, error) {
 	text, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -39,7 +39,7 @@ func KeyFile(name string) (Key, error) {
 	}
 	secret, err := hex.DecodeString(strings.TrimSpace(string(text)))
 	if err != nil || len(secret) != keyBytes {
-		return Key{}, fmt.Errorf("%s is not a key: want %d hexadecimal digits", name, 2*keyBytes)
+		return Key{}, fmt.Errorf("%s is not a key: want %d hexadecimal digits; to get a new key, name a new file", name, 2*keyBytes)
 	}
 	return Key{secret}, nil
 }
@@ -63,7 +63,7 @@ func writeKey(name string) (Key, error) {
 // ID returns a name for the key. Recordings with the same name have the same pseudonyms for the same values.
 func (k Key) ID() string { return hex.EncodeToString(k.sum("id", "")[:4]) }
 
-// sum returns 32 bytes that depend on the key, the use and the text.
+// sum returns a MAC of the text with the key, in 32 bytes. Different uses give different sums.
 func (k Key) sum(use, text string) []byte {
 	mac := hmac.New(sha256.New, k.secret)
 	_, _ = mac.Write([]byte(use + "\x00")) // it never fails

@@ -32,18 +32,17 @@ func isCredential(name string) bool {
 	return false
 }
 
-// isPlural reports whether a name could be that of a number of things, such as maxTokens.
+// isPlural reports whether a name may be that of a count, such as maxTokens.
 func isPlural(name string) bool { return strings.HasSuffix(strings.ToLower(name), "s") }
 
-// credentialWords are the words that make a name that of a credential. credentialSuffixes also do so as the end of a
-// word, as in PGPASSWORD.
+// credentialWords mark a name as that of a credential. credentialSuffixes do so at the end of a word, as in PGPASSWORD.
 var (
 	credentialWords = setOf(`pwd pass credential credentials creds authorization cookie cookies jwt otp pat bearer dsn
 		psk keytab`)
 	credentialSuffixes = strings.Fields(`password passwd passphrase secret token apikey accesskey secretkey privatekey`)
 )
 
-// keyOwners are the words that, before "key", make it a secret.
+// keyOwners are the words before "key" that mark a secret key.
 var keyOwners = setOf(`api access secret private signing encryption master shared account storage license auth client ssh
 	deploy session app application service tls wireguard preshared recovery`)
 

@@ -8,8 +8,8 @@ import (
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
-// patch replaces the secrets in the operations of a patch. The place of a value decides whether it is secret, as in the
-// object.
+// patch replaces the secrets in the operations of a patch. The path of an operation decides whether its value is secret,
+// as in the object.
 func (c *call) patch(operations *node) {
 	arguments := map[string]string{} // the last argument that the patch adds to a list
 	for i := range operations.kids {
@@ -48,8 +48,7 @@ func elementBefore(list *node, index string) string {
 }
 
 // placeOf returns the place of the value that an operation writes, and the array or object that contains it in the
-// object of the request, or nil. Earlier operations of the patch may have moved elements, so an element may be another
-// one.
+// object of the request, or nil. The result may be wrong in a list in which earlier operations have moved elements.
 func (c *call) placeOf(tokens []string, value *node) (at place, parent *node) {
 	n := c.request.member("object")
 	at = place{name: "object", paths: c.paths}
@@ -68,7 +67,7 @@ func (c *call) placeOf(tokens []string, value *node) (at place, parent *node) {
 			case last:
 				known = value
 			case known == nil:
-				known = &node{kind: jsonraw.Object} // the operation has an effect only if it is there
+				known = &node{kind: jsonraw.Object} // the operation applies only if the parent exists
 			}
 			at = c.member(factsOf(n), at, token, known)
 			n = next

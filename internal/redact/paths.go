@@ -25,7 +25,7 @@ func parsePath(text string) (path, error) {
 		if inner, ok := strings.CutPrefix(rest, "["); ok {
 			name, after, closed := strings.Cut(inner, "]")
 			if !closed || name == "" {
-				return nil, fmt.Errorf("%q is not a field path: a bracket is not closed, or empty", text)
+				return nil, fmt.Errorf("%q is not a field path: close each bracket, with a name or * in it", text)
 			}
 			out, rest = append(out, name), after
 			continue

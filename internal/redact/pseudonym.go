@@ -19,7 +19,7 @@ import (
 // equal. It has the shape of the secret, so that an object stays valid: a number stays a number, a quantity a quantity,
 // an IP address an IP address, a JSON document a JSON document. Any other text becomes lower-case letters and digits,
 // which are also a valid label value and DNS label. A pseudonym is never longer than the secret, except for a short JSON
-// document or PEM block. Longer texts show only the class of their length.
+// document or PEM block. The pseudonym of a long text shows only roughly how long the text is.
 func (k Key) pseudonym(secret string) string {
 	body := strings.TrimRight(secret, "\n")
 	if body == "" {
@@ -38,7 +38,7 @@ func (k Key) pseudonym(secret string) string {
 	return g.word(len(body)) + end
 }
 
-// harmless reports whether a text is too common to be a secret. Hooks often compare with such a text.
+// harmless reports whether a text is too common to be a secret. Such a text stays, because hooks often test for it.
 func harmless(text string) bool {
 	switch strings.ToLower(text) {
 	case "", "0", "1", "true", "false", "yes", "no", "on", "off", "none", "null":
@@ -54,7 +54,7 @@ type generator struct {
 	at  int
 }
 
-// next returns a number below n, for n of at most 256.
+// next returns a number from 0 to n-1. n must be at most 256.
 func (g *generator) next(n int) int {
 	if g.at == len(g.sum) {
 		g.sum, g.at = g.key.sum("more", string(g.sum)), 0
@@ -73,7 +73,7 @@ const (
 // longest is the length of the part that long pseudonyms repeat, so that they can be compressed.
 const longest = 64
 
-// text returns n characters of an alphabet. The first one is of the first 26.
+// text returns n characters of an alphabet. The first character is one of the first 26 of the alphabet.
 func (g *generator) text(alphabet string, n int) string {
 	part := make([]byte, min(n, longest))
 	for i := range part {
@@ -89,10 +89,11 @@ func (g *generator) text(alphabet string, n int) string {
 	return strings.Repeat(string(part), n/longest+1)[:n]
 }
 
-// word returns a word for a text of n bytes.
+// word returns a word that stands for a text of n bytes.
 func (g *generator) word(n int) string { return g.text(lowerWord, class(n)) }
 
-// class returns the length of the pseudonym for a secret of n bytes. It is never more than n.
+// class returns the length of the pseudonym for a secret of n bytes: n for a short secret, and otherwise n
+// rounded down to one of a few lengths.
 func class(n int) int {
 	if n <= 8 {
 		return n

@@ -76,7 +76,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestLengths requires that the length of a long secret cannot be told from its pseudonym.
+// TestLengths requires that the pseudonym of a long secret does not reveal its exact length.
 func TestLengths(t *testing.T) {
 	lengths := map[int]bool{}
 	for n := 16; n < 24; n++ {

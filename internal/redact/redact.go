@@ -34,7 +34,8 @@ type Redactor struct {
 	off   bool
 }
 
-// New returns a redactor. Paths are field paths of further secrets in the object, such as spec.users[*].pin.
+// New returns a redactor. Paths are field paths of further secrets in the object, such as spec.users[*].pin. New returns
+// an error if a path is invalid.
 func New(key Key, paths []string) (*Redactor, error) {
 	r := &Redactor{key: key}
 	for _, text := range paths {
@@ -47,24 +48,24 @@ func New(key Key, paths []string) (*Redactor, error) {
 	return r, nil
 }
 
-// Off returns a redactor that leaves secrets as they are. It writes documents in the same form as other redactors.
+// Off returns a redactor that replaces no secrets. Its results have the form that Call documents.
 func Off() *Redactor { return &Redactor{off: true} }
 
 // Call returns the request and the answer of a call without secrets. The request must be JSON. In the answer, the patch
 // is JSON instead of base64. An answer that is not JSON becomes a JSON string with the beginning of the text. An empty
-// answer becomes null.
+// answer becomes null. Call returns an error if the request is not JSON, or an error that wraps [ErrTooLarge].
 func (r *Redactor) Call(request, answer []byte) (redactedRequest, redactedAnswer []byte, err error) {
 	return r.call(request, answer, false)
 }
 
-// Answer returns the answer to a redacted request, without secrets. Values of the request stay as they are. So a hook
-// that gives the same answer as before gives the same redacted answer as before.
+// Answer returns the answer to a redacted request, without secrets. Copies of values in the request are not replaced a
+// second time. So if a hook decides as before, its redacted answer is the same as before.
 func (r *Redactor) Answer(redactedRequest, answer []byte) ([]byte, error) {
 	_, redacted, err := r.call(redactedRequest, answer, true)
 	return redacted, err
 }
 
-// Text returns a text without the secrets that have the form of one.
+// Text returns a text without the secrets that can be recognized by their form, such as tokens.
 func (r *Redactor) Text(text string) string {
 	if r.off {
 		return text
@@ -149,7 +150,7 @@ func (c *call) redactAnswer(answer *node) {
 	c.copies(answer, inProse)
 }
 
-// pseudonym returns the pseudonym of a secret, and adds both to the dictionary.
+// pseudonym returns the pseudonym of a secret, and adds the pair to the dictionary.
 func (c *call) pseudonym(secret string, certain bool) string {
 	pseudonym, ok := c.seen[secret]
 	if !ok {
@@ -212,7 +213,7 @@ func (c *call) newPseudonym(secret string) string {
 }
 
 // copies replaces the copies of secrets in all strings below n.
-func (c *call) copies(n *node, kind reach) {
+func (c *call) copies(n *node, kind scope) {
 	for i := range n.kids {
 		below := kind
 		if n.names != nil {
@@ -242,7 +243,7 @@ func (c *call) copies(n *node, kind reach) {
 // proseNames are the names of fields whose text no program depends on.
 var proseNames = setOf("annotations auditAnnotations warnings message args command description")
 
-// scrub returns a text without the secrets in it that are found by their form.
+// scrub returns a text without the secrets that can be recognized by their form.
 func (c *call) scrub(text string, kind textKind) string {
 	spans := secretsIn(text, kind)
 	if len(spans) == 0 {

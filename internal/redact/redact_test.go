@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// TestPublicValues requires that a secret which equals the name of an object is replaced in its place, and that the
-// object keeps its name.
+// TestPublicValues requires that a secret equal to the name of an object is replaced in its field, and that the object
+// keeps its name.
 func TestPublicValues(t *testing.T) {
 	object := `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-frontend-7"},"spec":{"containers":[{"image":"r.example/web:v1.2.3-a7","env":[` +
 		`{"name":"SECRET_TOKEN","value":"web-frontend-7"},{"name":"IMAGE_TOKEN","value":"r.example/web:v1.2.3-a7"}]}]}}`
@@ -137,7 +137,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestPublic requires that text which is no secret stays.
+// TestPublic requires that a text without secrets does not change.
 func TestPublic(t *testing.T) {
 	for _, object := range []string{
 		`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web","labels":{"env":"prod","environment":"prod"},"annotations":{"checksum/config":` +

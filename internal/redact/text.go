@@ -139,8 +139,8 @@ func setOf(words string) map[string]bool {
 	return set
 }
 
-// value adds the value that begins at i, after white space and quotes. With sentence true, the first word of a sentence is
-// not a value.
+// value adds the value that begins at i, after white space and quotes. If sentence is true, it skips a word that begins a
+// sentence.
 func (s *scanner) value(i int, sentence bool) {
 	for i < len(s.text) && (s.text[i] == ' ' || s.text[i] == '\t') {
 		i++
@@ -218,7 +218,8 @@ func (s *scanner) schemes() {
 	}
 }
 
-// isCredentials reports whether a text that follows the name of an authentication scheme is not a word of a sentence.
+// isCredentials reports whether a text after the name of an authentication scheme is a credential, and not the next word
+// of a sentence.
 func isCredentials(scheme, text string) bool {
 	switch {
 	case len(text) < 8:

@@ -15,7 +15,7 @@ type node struct {
 	names  []string // of an object: the names of its members
 	kids   []node   // the elements of an array, or the values of the members
 	nested *node    // of a string that holds a JSON document: that document
-	done   bool     // text is a pseudonym or is kept on purpose
+	done   bool     // text must not be replaced again
 }
 
 // member returns the last member with a name, or nil.

@@ -9,13 +9,13 @@ import (
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
 
-// A rule says which parts of a value are secret.
+// A rule selects the parts of a value that are secret.
 type rule int
 
 const (
 	byForm   rule = iota // only texts with the form of a secret
 	certain              // all strings and numbers
-	likely               // all strings and numbers, but most of them are no secrets
+	likely               // all strings and numbers, although few of them are secrets
 	encoded              // all strings; they are base64
 	variable             // the values of environment variables
 	argument             // the arguments of a command
@@ -26,7 +26,7 @@ type place struct {
 	name  string // of the member that is, or contains, the value
 	rule  rule
 	depth int    // of documents in strings
-	paths []path // the rest of those paths of the user that match so far
+	paths []path // the paths of the user that match so far, without the names that matched
 	item  bool   // the value is an element of an array
 	refs  bool   // the value may have references to variables
 }
@@ -145,7 +145,7 @@ func isObjectOf(p place, name string) bool {
 	return p.name == "request" && p.depth == 0 && (name == "object" || name == "oldObject")
 }
 
-// ruleFor returns the rule for a member whose place has none.
+// ruleFor returns the rule for a member that inherits none.
 func (c *call) ruleFor(f facts, p place, name string, value *node) rule {
 	if r := c.ruleOfData(f.kind, p, name); r != byForm {
 		return r
@@ -174,8 +174,8 @@ func (c *call) ruleFor(f facts, p place, name string, value *node) rule {
 	return byForm
 }
 
-// canBeEnvironment reports whether a value can be a list or map of environment variables. With loose true, the name of
-// the field alone does not say so.
+// canBeEnvironment reports whether a value can be a list or map of environment variables. loose is true if the name of
+// the field also has other meanings.
 func canBeEnvironment(value *node, loose bool) bool {
 	switch {
 	case value == nil:
@@ -270,7 +270,7 @@ func (c *call) walkString(n *node, p place) {
 	}
 }
 
-// form replaces the secrets in a string that are found by their form, also in a document inside the string.
+// form replaces the secrets in a string that can be recognized by their form, also in a document inside the string.
 func (c *call) form(n *node, p place) {
 	if p.depth < maxNested {
 		if text := strings.TrimSpace(n.text); strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") {
@@ -284,7 +284,7 @@ func (c *call) form(n *node, p place) {
 		}
 	}
 	if p.name == lastApplied {
-		n.text, n.done = c.pseudonym(n.text, true), true // it should have been JSON
+		n.text, n.done = c.pseudonym(n.text, true), true // a document that is not valid JSON
 		return
 	}
 	kind := prose

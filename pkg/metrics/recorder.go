@@ -11,8 +11,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/record"
 )
 
-// Recorder registers metrics of a recorder on reg. They are read at each scrape. Pass the recorder's Stats method as
-// stats. The label "recorder" of the metrics has the value name, which must be unique in the registry.
+// Recorder registers metrics of a recorder on reg. Pass the recorder's Stats method as stats: each scrape calls it once.
+// The label "recorder" of the metrics has the value name. Recorder returns an error if reg or stats is nil, or if the
+// registry has another recorder with this name.
 func Recorder(reg prometheus.Registerer, name string, stats func() record.Stats) error {
 	if reg == nil || stats == nil {
 		return errors.New("metrics: Recorder needs a registry and the Stats of a recorder")

@@ -18,12 +18,12 @@ type Call struct {
 	Time time.Time
 	// Webhook is the name of the hook. It is empty for a handler that is not a hook.
 	Webhook string
-	// Type is "mutating" or "validating". It is empty if that is unknown: a handler that is not a hook, and did not send a
-	// patch.
+	// Type is "mutating" or "validating". It is empty if the type is unknown: for a handler that is not a hook and that
+	// sent no patch.
 	Type string
 	// Path is the path of the URL that was called.
 	Path string
-	// Outcome is the result of the call. Mode and Withheld are those of the Observation of a hook.
+	// Outcome is the result of the call. Mode and Withheld are copied from the webhook.Observation of a hook.
 	Outcome  webhook.Outcome
 	Mode     webhook.Mode
 	Withheld webhook.Outcome
@@ -31,18 +31,18 @@ type Call struct {
 	Code int
 	// Duration is the time that the webhook took.
 	Duration time.Duration
-	// Novel is true for a call that was recorded because there were few like it, and not by the rate. See Options.Novel.
+	// Novel is true for one of the first calls of its combination, which are recorded at any rate. See Options.Novel.
 	Novel bool
-	// Key names the key of the pseudonyms. It is empty if the secrets were not replaced.
+	// Key is the ID of the key that made the pseudonyms. It is empty if the secrets were not replaced.
 	Key string
 	// Request is the AdmissionReview of the API server.
 	Request []byte
-	// Answer is the body of the answer: an AdmissionReview, or the metav1.Status of a failure. Of an answer that is not a
-	// JSON object, it is the beginning of the text. It is empty if there was no answer.
+	// Answer is the body of the answer: an AdmissionReview, or the metav1.Status of a failure. If the answer is not a
+	// JSON object, this is the beginning of its text. It is empty if there was no answer.
 	Answer []byte
 }
 
-// A header has the members of a line before the documents. Their order is that in the file.
+// A header has the members of a line that come before the request and the answer, in the order of the file.
 type header struct {
 	Format   string          `json:"format"`
 	Time     time.Time       `json:"time"`

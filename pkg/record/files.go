@@ -25,14 +25,14 @@ const (
 	fileTime   = "20060102T150405.000Z"
 )
 
-// The times between attempts to open a file after an error.
+// The first and the longest delay between attempts to open a file after an error.
 const (
 	firstRetry = time.Second
 	lastRetry  = time.Minute
 )
 
-// files writes lines to compressed files in a folder, and deletes the oldest files. Only the goroutine that writes uses
-// it, except for err.
+// files writes lines to compressed files in a folder, and deletes the oldest files. Only err is safe for concurrent use;
+// the goroutine of work calls all other methods.
 type files struct {
 	dir      string
 	maxBytes int64
@@ -109,7 +109,7 @@ func (f *files) open() bool {
 	return true
 }
 
-// prune deletes the oldest files.
+// prune deletes the oldest files, so that maxFiles remain.
 func (f *files) prune() {
 	all, err := os.ReadDir(f.dir) // sorted by name, and so by age
 	if err != nil {
@@ -130,7 +130,7 @@ func (f *files) prune() {
 	f.lost()
 }
 
-// flush writes everything to the disk. It closes a file that is old.
+// flush writes buffered lines to the disk. It closes the file if it has reached its maximum age.
 func (f *files) flush() {
 	switch {
 	case f.to == nil:
@@ -176,7 +176,7 @@ func (f *files) drop() {
 	f.pending = 0
 }
 
-// fail gives up the current file, and drops the lines that may not be on the disk.
+// fail closes the current file after an error, and counts the lines that may not be on the disk as dropped.
 func (f *files) fail(err error) {
 	if f.to != nil {
 		_ = f.to.Close() // the first error counts
@@ -194,7 +194,7 @@ func (f *files) note(err error) {
 	f.lastErr.Store(&err)
 }
 
-// err returns the error of the disk, if the last attempt to write failed.
+// err returns the last disk error, or nil if lines were written after it.
 func (f *files) err() error {
 	if err := f.lastErr.Load(); err != nil {
 		return fmt.Errorf("record: %w", *err)

@@ -17,8 +17,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// Handler returns a handler that passes all requests on to next and records those that are calls of a webhook. It is for
-// handlers that are not hooks of package webhook. Next does not see the header Accept-Encoding, so that the answer is not
+// Handler returns a handler that passes all requests on to next, and records the calls of a webhook among them. It is for
+// handlers that are not hooks of package webhook. It removes the header Accept-Encoding, so that the answer is not
 // compressed.
 func (r *Recorder) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -27,7 +27,7 @@ func (r *Recorder) Handler(next http.Handler) http.Handler {
 			return
 		}
 		start := time.Now()
-		c := &copying{recorder: r}
+		c := &callCopy{recorder: r}
 		own := req.Clone(req.Context())
 		own.Header.Del("Accept-Encoding")
 		own.Body = &copiedBody{ReadCloser: req.Body, to: c, length: req.ContentLength}
@@ -39,8 +39,8 @@ func (r *Recorder) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// A copying holds the copy of a call while the call is in progress.
-type copying struct {
+// A callCopy collects the request and the answer of a call in progress.
+type callCopy struct {
 	recorder *Recorder
 
 	mu       sync.Mutex // next may read the body in another goroutine, even after its answer
@@ -53,7 +53,7 @@ type copying struct {
 }
 
 // append appends p to one of the copies.
-func (c *copying) append(to *[]byte, p []byte) {
+func (c *callCopy) append(to *[]byte, p []byte) {
 	switch {
 	case c.ended || c.failed || len(p) == 0:
 	case len(c.body)+len(c.answer)+len(p) > maxCallBytes || !c.recorder.reserve(int64(len(p))):
@@ -65,7 +65,7 @@ func (c *copying) append(to *[]byte, p []byte) {
 }
 
 // end records the call.
-func (c *copying) end(req *http.Request, took time.Duration) {
+func (c *callCopy) end(req *http.Request, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
@@ -77,7 +77,7 @@ func (c *copying) end(req *http.Request, took time.Duration) {
 		return
 	}
 	if !c.complete || len(c.body) == 0 {
-		return // it cannot be sent again
+		return // an incomplete request cannot be replayed
 	}
 	o := &webhook.Observation{Body: c.body, Answer: c.answer, Duration: took}
 	if request, err := review.Decode(c.body); err == nil {
@@ -117,11 +117,11 @@ func outcomeOf(code int, answer []byte) (webhook.Outcome, int32) {
 	return webhook.Allowed, int32(code)
 }
 
-// A copiedBody copies what is read from a request body.
+// A copiedBody copies the bytes that next reads from a request body.
 type copiedBody struct {
 	io.ReadCloser
-	to     *copying
-	length int64 // or -1
+	to     *callCopy
+	length int64 // of the body in bytes, or -1 if unknown
 }
 
 func (b *copiedBody) Read(p []byte) (int, error) {
@@ -139,7 +139,7 @@ func (b *copiedBody) Read(p []byte) (int, error) {
 // A copiedWriter copies an answer.
 type copiedWriter struct {
 	http.ResponseWriter
-	to *copying
+	to *callCopy
 }
 
 func (w *copiedWriter) WriteHeader(code int) {

@@ -29,17 +29,17 @@ type Reader struct {
 	in     io.Reader
 	lines  *lines.Reader
 	report ReadReport
-	err    error // ends the reading
+	err    error // returned by Next from now on
 }
 
 // A ReadReport counts the lines that a [Reader] has read so far.
 type ReadReport struct {
 	// Lines is the number of lines, and Calls the number of those that are calls.
 	Lines, Calls int
-	// Skipped is the number of lines that are not calls, without empty ones. Examples are the first ones.
+	// Skipped is the number of lines that are neither calls nor empty. Examples are the first of them.
 	Skipped  int
 	Examples []SkippedLine
-	// CutOff says why the file could not be read to its end. It is nil if it could. A file is cut off
+	// CutOff is the reason why the file could not be read to its end, or nil. A file is cut off
 	// while it is being written, or if its writer was killed.
 	CutOff error
 }
@@ -67,9 +67,9 @@ func (e *VersionError) Error() string {
 // NewReader returns a reader of a file of a [Recorder].
 func NewReader(in io.Reader) *Reader { return &Reader{in: in} }
 
-// All yields the calls until the end of the file. It skips lines that are not calls, and reads a file that is cut off as
-// far as it goes: see [Reader.Report]. An error ends it: a *[VersionError], or an error of the underlying reader. A Call
-// is the caller's own.
+// All yields the calls until the end of the file. It skips lines that are not calls. If the file is cut off, it yields the
+// calls before the cut. [Reader.Report] has both. It stops at an error: a *[VersionError], or an error of the underlying
+// reader. The caller may keep and change each Call.
 func (r *Reader) All() iter.Seq2[*Call, error] {
 	return func(yield func(*Call, error) bool) {
 		for {
@@ -81,7 +81,8 @@ func (r *Reader) All() iter.Seq2[*Call, error] {
 	}
 }
 
-// Next returns the next call, or io.EOF. Its other errors are those of [Reader.All].
+// Next returns the next call, or io.EOF at the end of the file. Its other errors are those of [Reader.All]. After an
+// error, it returns the same error again.
 func (r *Reader) Next() (*Call, error) {
 	for r.err == nil {
 		if call := r.next(); call != nil {
@@ -91,7 +92,7 @@ func (r *Reader) Next() (*Call, error) {
 	return nil, r.err
 }
 
-// Report returns the numbers of the lines that were read so far.
+// Report returns the counts of the lines that were read so far.
 func (r *Reader) Report() ReadReport { return r.report }
 
 // next reads a line. It returns nil if the line is not a call, and sets r.err at the end.
@@ -135,7 +136,7 @@ func (r *Reader) next() *Call {
 	return nil
 }
 
-// end ends the reading. An error of the compression means that the file is cut off or damaged.
+// end sets the error that Next returns. A decompression error becomes io.EOF, and Report has it in CutOff.
 func (r *Reader) end(err error) {
 	if !errors.Is(err, io.EOF) && !isDamage(err) {
 		r.err = err
@@ -230,7 +231,7 @@ func packedAnswer(answer []byte) ([]byte, error) {
 	return append(out, answer[end:]...), nil
 }
 
-// patchOf returns where the last patch of the response is that is an array, or zeros.
+// patchOf returns the start and end of the last patch in the response, if that is an array. Otherwise it returns zeros.
 func patchOf(c *jsonraw.Cursor) (start, end int, err error) {
 	err = c.Members(func(name string) error {
 		if name != "response" || c.Kind() != jsonraw.Object {

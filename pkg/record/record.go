@@ -22,7 +22,7 @@
 // # Secrets
 //
 // Secrets are replaced by pseudonyms of the same shape, so that objects stay valid. Equal values have equal pseudonyms.
-// This includes: the data of Secrets and ConfigMaps, the values of environment variables, userInfo.extra, the values of
+// Secrets are: the data of Secrets and ConfigMaps, the values of environment variables, userInfo.extra, the values of
 // fields, variables, headers and flags whose names are those of credentials, the user information of URLs, private keys,
 // tokens, the fields in [Options.SecretPaths], and documents inside strings, such as the annotation
 // last-applied-configuration. Copies of such values in messages and patches are replaced as well. Headers of HTTP are
@@ -73,8 +73,8 @@ type Options struct {
 	MaxQueueBytes int64
 
 	// KeyFile is a file with the key of the pseudonyms. If it does not exist, New writes a random key to it. Recorders
-	// with the same key use the same pseudonyms. With the key, short secrets can be found by
-	// trying, so do not keep it with the recordings. If KeyFile is empty, the recorder has a random key of its own.
+	// with the same key use the same pseudonyms. Anyone who has the key can find short secrets by trying all values, so
+	// do not keep it with the recordings. If KeyFile is empty, the recorder has a random key of its own.
 	KeyFile string
 	// SecretPaths are further fields of objects whose values are secret, such as "spec.users[*].pin" or
 	// "metadata.annotations[example.com/pin]". An asterisk stands for any name or index.
@@ -82,11 +82,11 @@ type Options struct {
 	// Unredacted records secrets as they are.
 	Unredacted bool
 
-	// Logger reports dropped records and errors of the disk, at most once per minute. The zero value logs nothing.
+	// Logger reports dropped records and disk errors, at most once per minute. The zero value logs nothing.
 	Logger logr.Logger
 }
 
-// The defaults of Options.
+// The values that zero stands for in Options.
 const (
 	defaultBytesPerSecond = 64 << 10
 	defaultNovel          = 3
@@ -107,7 +107,8 @@ func limit[T ~int | ~int64](option, standard T) T {
 	return option
 }
 
-// New starts a recorder. Close stops it.
+// New starts a recorder. It returns an error if an option is invalid, or if it cannot write to Dir. Close stops the
+// recorder.
 func New(o Options) (*Recorder, error) {
 	redactor, keyID, err := o.redactor()
 	switch {

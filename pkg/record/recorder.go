@@ -47,13 +47,13 @@ const (
 	maxCallBytes = 8 << 20
 )
 
-// An entry is a call in the queue. Its Request and Answer are in memory of its own.
+// An entry is a call in the queue. It owns the memory of its Request and Answer.
 type entry struct {
 	call   Call
 	memory []byte
 }
 
-// maxReused is the size of the largest memory of an entry that is used again, in bytes.
+// maxReused is the maximum size, in bytes, of a buffer that is kept for the next entry.
 const maxReused = 64 << 10
 
 var entries = sync.Pool{New: func() any { return new(entry) }}
@@ -82,7 +82,7 @@ func (r *Recorder) start() {
 	go r.report()
 }
 
-// Begin implements [webhook.Observer].
+// Begin implements [webhook.Observer]. The function that it returns records the call.
 func (r *Recorder) Begin(ctx context.Context, h *webhook.Hook, _ *http.Request) (context.Context, func(*webhook.Observation)) {
 	key := hookKey{h.Name(), h.Mutating()}
 	if end := (*r.ends.Load())[key]; end != nil {
@@ -112,10 +112,10 @@ func (r *Recorder) add(key hookKey, path string) func(*webhook.Observation) {
 // ObservesBodies implements [webhook.BodyObserver].
 func (r *Recorder) ObservesBodies() {}
 
-// observe records a call, if it is chosen. It does not wait.
+// observe adds a call to the queue if the sampler chooses it. It never blocks: without memory it drops the call.
 func (r *Recorder) observe(o *webhook.Observation, path string) {
 	if o.Body == nil || r.closing.Load() {
-		return // there is nothing to send again
+		return // without its body, a call cannot be replayed
 	}
 	r.counts.calls.Add(1)
 	now, size := time.Now(), len(o.Body)+len(o.Answer)
@@ -229,8 +229,9 @@ func (r *Recorder) write(e *entry) {
 	r.files.write(e.call.appendLine(make([]byte, 0, len(request)+len(answer)+512)))
 }
 
-// Close writes the calls in the queue, and ends the recorder. Later calls are not recorded. If ctx ends first, as with a
-// disk that is stuck, Close returns an error, and the calls in the queue are lost.
+// Close stops the recorder, and waits until the calls in the queue are written. Later calls are not recorded. It returns
+// an error if the last write failed, or if ctx ends first, for example because the disk does not respond. The calls that
+// are still in the queue are then lost. Close may be called again.
 func (r *Recorder) Close(ctx context.Context) error {
 	if !r.closing.Swap(true) {
 		close(r.stop)

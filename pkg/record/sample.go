@@ -51,7 +51,7 @@ func newSampler(o *Options, now time.Time) *sampler {
 // burst is the number of bytes that may be recorded at once after a pause.
 func (s *sampler) burst() float64 { return s.speed }
 
-// A choice says why a call is recorded, or that it is not.
+// A choice is the reason for recording a call, or the decision not to record it.
 type choice int
 
 const (
@@ -60,7 +60,7 @@ const (
 	asNovel
 )
 
-// choose chooses whether to record a call of this many bytes. It also returns the combination of the call.
+// choose decides whether to record a call of size bytes. It also returns the combination of the call, for undo.
 func (s *sampler) choose(o *webhook.Observation, path string, size int, now time.Time) (why choice, combination uint64) {
 	lucky := s.rate >= 1 || s.rate > 0 && rand.Float64() < s.rate
 	if s.novel < 0 && !lucky {
@@ -87,7 +87,7 @@ func (s *sampler) choose(o *webhook.Observation, path string, size int, now time
 	return byRate, combination
 }
 
-// undo takes back a choice, because the call was dropped.
+// undo reverts the effect of a choice on the budget and the combinations, because the call was dropped.
 func (s *sampler) undo(why choice, combination uint64) {
 	if why != asNovel {
 		return
@@ -106,7 +106,7 @@ func (s *sampler) forget() {
 	clear(s.seen)
 }
 
-// combination returns a hash of the properties by which calls are alike.
+// combination returns a hash of the properties that Options.Novel lists.
 func (s *sampler) combination(o *webhook.Observation, path string) uint64 {
 	sum := maphash.Comparable(s.seed, struct {
 		hook, path        string

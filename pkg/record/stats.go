@@ -23,7 +23,8 @@ type Stats struct {
 	DiskFailed int64
 	// TooLarge is the number of calls that were dropped because of their size.
 	TooLarge int64
-	// Unreadable is the number of dropped calls that were not JSON. Their secrets cannot be found.
+	// Unreadable is the number of calls that were dropped because they are not JSON, so that secrets in them cannot be
+	// found.
 	Unreadable int64
 	// WrittenBytes is the number of bytes that were written to files.
 	WrittenBytes int64
@@ -54,7 +55,7 @@ func (c *counts) err() error {
 	return c.lastErr
 }
 
-// Stats returns the current numbers.
+// Stats returns the current numbers. It is safe for concurrent use, also after Close.
 func (r *Recorder) Stats() Stats {
 	c := &r.counts
 	return Stats{
@@ -70,8 +71,8 @@ const (
 	logInterval   = time.Minute
 )
 
-// report logs dropped calls, at most once per logInterval. It does not run in the goroutine that writes, because that
-// one waits for the disk.
+// report logs dropped calls, at most once per logInterval. It has its own goroutine, because the one that writes may wait
+// for the disk.
 func (r *Recorder) report() {
 	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()

@@ -22,7 +22,8 @@ import (
 // latest is the value of a label that applies to every version of a policy.
 const latest = "latest"
 
-// modeOf returns the mode of a request.
+// modeOf returns the mode of a request: by the labels of its Namespace, by the first rule that matches, or else the mode
+// of h. It returns an error if it needs the labels of a Namespace and cannot read them.
 func (h *Hook) modeOf(ctx context.Context, req *webhook.ModeRequest, namespaceLabels func(context.Context, string) (map[string]string, error)) (webhook.Mode, error) {
 	var found labels.Set // of the Namespace, read when they are needed
 	read := func() (labels.Set, error) {
@@ -36,7 +37,7 @@ func (h *Hook) modeOf(ctx context.Context, req *webhook.ModeRequest, namespaceLa
 		}
 		own, err := namespaceLabels(ctx, req.Namespace)
 		if err != nil {
-			return nil, fmt.Errorf("the labels of namespace %s: %w", req.Namespace, err)
+			return nil, fmt.Errorf("cannot read the labels of namespace %s: %w", req.Namespace, err)
 		}
 		found = labels.Set{}
 		maps.Copy(found, own)
@@ -69,8 +70,8 @@ func isNamespace(req *webhook.ModeRequest) bool {
 		(req.Operation == admissionv1.Create || req.Operation == admissionv1.Update)
 }
 
-// labelled returns the mode that the labels of a Namespace choose, or an empty one. It ignores a label whose value is no
-// version.
+// labelled returns the mode that the labels of a Namespace choose, or "" if none applies. A label is ignored if its value
+// is neither a version nor latest.
 func (h *Hook) labelled(own labels.Set) webhook.Mode {
 	for _, label := range []struct {
 		name string
@@ -120,7 +121,7 @@ func (r *Rule) matches(name string, req *webhook.ModeRequest, read func() (label
 	return err == nil && req.Namespace != "" && r.selector.Matches(own), err
 }
 
-// keyOf returns the key by which the percentage includes a request or not.
+// keyOf returns the key that bucket hashes: the namespace, the owner, or the name of a cluster-scoped object.
 func (r *Rule) keyOf(req *webhook.ModeRequest) string {
 	if r.Of == Owners {
 		if owner := req.Controller(); owner != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -35,15 +36,15 @@ type Config struct {
 	Hooks []Hook `json:"hooks"`
 }
 
-// A Hook has the rules for one webhook.
+// A Hook sets the modes of one webhook.
 type Hook struct {
-	// Webhook is the name in the registration. It is required.
+	// Webhook is the name of the webhook in its configuration. It is required.
 	Webhook string `json:"webhook"`
-	// Mode is the mode of requests for which no rule decides. Empty means Enforce.
+	// Mode is the mode of requests that neither a label nor a rule matches. Empty means Enforce.
 	Mode webhook.Mode `json:"mode,omitempty"`
-	// NamespaceLabels is the domain of the labels with which the owner of a Namespace chooses the mode. They are like
-	// those of PodSecurity: DOMAIN/enforce, DOMAIN/warn and DOMAIN/audit, where audit means Shadow. The first label in
-	// this order that applies to the version of the policy decides. It takes precedence over the rules.
+	// NamespaceLabels is the domain of three labels of Namespaces, which are like those of PodSecurity: DOMAIN/enforce,
+	// DOMAIN/warn and DOMAIN/audit, where audit means Shadow. The first label in this order that applies to Version
+	// decides. Labels take precedence over Rules. Empty means that labels are not read.
 	NamespaceLabels string `json:"namespaceLabels,omitempty"`
 	// Version is the version of the policy in this program, such as v3. A label with the value v2 applies to v2 and
 	// earlier, and one with the value latest to all versions. It is required with NamespaceLabels.
@@ -58,10 +59,10 @@ type Rule struct {
 	Namespaces *metav1.LabelSelector `json:"namespaces,omitempty"`
 	// Operations lists operations. Empty matches all.
 	Operations []admissionv1.Operation `json:"operations,omitempty"`
-	// Percent is the share of namespaces or owners that the rule matches, from 0 to 100. The choice depends on a hash of
-	// the name, so that those that 10 percent match are also among 50 percent. Nil matches all.
+	// Percent is the share of namespaces or owners that the rule matches, from 0 to 100. A hash of the name decides, so
+	// 50 percent include all that 10 percent match. Nil matches all.
 	Percent *int32 `json:"percent,omitempty"`
-	// Of says of what Percent is a share: Namespaces by default, or Owners. Cluster-scoped objects count by their name.
+	// Of selects what Percent counts: Namespaces, the default, or Owners. It must be empty without Percent.
 	Of Share `json:"of,omitempty"`
 	// Mode is required.
 	Mode webhook.Mode `json:"mode"`
@@ -69,10 +70,10 @@ type Rule struct {
 	selector labels.Selector // of Namespaces
 }
 
-// A Share says of what a percentage is a share.
+// A Share selects what a percentage counts.
 type Share string
 
-// The shares.
+// The values of Rule.Of.
 const (
 	// Namespaces makes a rule match all objects of a namespace, or none. A cluster-scoped object counts by its own name.
 	Namespaces Share = "Namespaces"
@@ -82,7 +83,8 @@ const (
 	Owners Share = "Owners"
 )
 
-// parse reads a configuration. hooks has the names of the webhooks that may have entries. The errors name the fields.
+// parse parses and validates a configuration. Entries may be for the webhooks named in hooks only. The error names each
+// invalid field.
 func parse(content []byte, hooks []string) (*Config, error) {
 	config := &Config{}
 	if moreDocuments().Match(bytes.TrimLeft(content, "-\n\r ")) {
@@ -101,7 +103,7 @@ func parse(content []byte, hooks []string) (*Config, error) {
 		h := &config.Hooks[i]
 		switch {
 		case h.Webhook == "":
-			errs = append(errs, field.Required(at.Child("webhook"), ""))
+			errs = append(errs, field.Required(at.Child("webhook"), "name one of the hooks: "+strings.Join(hooks, ", ")))
 		case known[h.Webhook]:
 			errs = append(errs, field.Duplicate(at.Child("webhook"), h.Webhook))
 		case !slices.Contains(hooks, h.Webhook):
@@ -133,7 +135,7 @@ func (h *Hook) check(at *field.Path) (errs field.ErrorList) {
 			errs = append(errs, field.Invalid(at.Child("namespaceLabels"), h.NamespaceLabels, problem))
 		}
 		if h.Version == "" {
-			errs = append(errs, field.Required(at.Child("version"), "labels name the version of the policy that they mean"))
+			errs = append(errs, field.Required(at.Child("version"), "set the version of the policy, such as v1, to compare it with the values of the labels"))
 		}
 	}
 	if _, err := parseVersion(h.Version); h.Version != "" && err != nil {
@@ -169,7 +171,7 @@ func (r *Rule) check(at *field.Path) (errs field.ErrorList) {
 	case r.Of != Namespaces && r.Of != Owners:
 		errs = append(errs, field.NotSupported(at.Child("of"), r.Of, []Share{Namespaces, Owners}))
 	case r.Percent == nil:
-		errs = append(errs, field.Required(at.Child("percent"), "of needs a percentage"))
+		errs = append(errs, field.Required(at.Child("percent"), "of has no effect without percent: set percent, or remove of"))
 	}
 	return errs
 }

@@ -26,12 +26,12 @@ import (
 // Options configure [New]. The zero value works for a file that does not depend on Namespaces.
 type Options struct {
 	// Namespaces returns the labels of a Namespace. It is required if the file depends on them. If it fails, the call
-	// fails, and the failurePolicy decides. It must be safe for concurrent use. It can read the
-	// Namespace with a Reader of package reads.
+	// fails, and the failurePolicy decides. It must be safe for concurrent use. A Reader of package reads can read the
+	// Namespace.
 	Namespaces func(ctx context.Context, name string) (map[string]string, error)
 	// Interval is the time between two reads of the file. Zero means 10 s.
 	Interval time.Duration
-	// Logger logs new modes, and each problem of the file once.
+	// Logger reports new modes, and each problem of the file once. The zero value logs nothing.
 	Logger logr.Logger
 	// Metrics registers the gauge admitkit_rollout_file_valid: 1 if the file is valid, and 0 while the last valid
 	// modes are used instead. Nil means no metrics.
@@ -48,8 +48,9 @@ type Rollout struct {
 
 var errNeedsNamespaces = errors.New("the file depends on the labels of Namespaces: set rollout.Options.Namespaces")
 
-// New reads the file. It returns an error if the file is missing or invalid, names a webhook that is not
-// among the hooks, or needs Options.Namespaces.
+// New reads the file and returns a Rollout of the hooks. It returns an error if the file is missing or invalid, names a
+// webhook that is not among the hooks, or needs Options.Namespaces. It also fails if the gauge is already registered on
+// Options.Metrics. Call Start to follow changes of the file.
 func New(file string, o Options, hooks ...*webhook.Hook) (*Rollout, error) {
 	r := &Rollout{options: o, valid: prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "admitkit_rollout_file_valid",
@@ -83,10 +84,12 @@ func New(file string, o Options, hooks ...*webhook.Hook) (*Rollout, error) {
 	return r, nil
 }
 
-// Hooks returns the hooks with the modes of the file.
+// Hooks returns copies of the hooks given to New, in the same order. Their modes follow the file. Serve these copies
+// instead of the originals.
 func (r *Rollout) Hooks() []*webhook.Hook { return r.hooks }
 
-// Start reads the file periodically until ctx ends. While it is invalid or missing, the last valid modes are used.
+// Start reads the file periodically until ctx ends, and returns nil. While the file is invalid or missing, the last valid
+// modes are used.
 func (r *Rollout) Start(ctx context.Context) error {
 	r.file.Run(ctx, r.options.Interval)
 	return nil

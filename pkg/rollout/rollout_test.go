@@ -128,7 +128,7 @@ func TestUndecided(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "the labels of namespace unknown: no answer"
+	const want = "cannot read the labels of namespace unknown: no answer"
 	if got := webhooktest.Failure(t, r.Hooks()[0], request(t, "unknown", "a", nil)).Message; !strings.HasSuffix(got, want) {
 		t.Errorf("got %q", got)
 	}
@@ -194,15 +194,15 @@ func TestBadFiles(t *testing.T) {
 		"hooks: [{webhook: image.example.com, mode: Warn}]":   `hooks[0].webhook: Unsupported value: "image.example.com": supported values: "images.example.com"`,
 		"": "hooks: Required value: to let all hooks enforce, write hooks: []",
 		"hooks: []\n---\nhooks: [{webhook: images.example.com, mode: Warn}]": "several documents",
-		"hooks: [{mode: Warn}]": "hooks[0].webhook: Required value",
+		"hooks: [{mode: Warn}]": "hooks[0].webhook: Required value: name one of the hooks: images.example.com",
 		"hooks: [{webhook: images.example.com}, {webhook: images.example.com}]":                                     "hooks[1].webhook: Duplicate value",
 		"hooks: [{webhook: images.example.com, moed: Warn}]":                                                        `unknown field "moed"`,
 		"hooks: [{webhook: images.example.com, rules: [{percent: 101, mode: Warn}]}]":                               "hooks[0].rules[0].percent: Invalid value: 101: must be from 0 to 100",
 		"hooks: [{webhook: images.example.com, rules: [{percent: 5}]}]":                                             `hooks[0].rules[0].mode: Unsupported value: ""`,
 		"hooks: [{webhook: images.example.com, rules: [{operations: [create], mode: Warn}]}]":                       `hooks[0].rules[0].operations[0]: Unsupported value: "create"`,
-		"hooks: [{webhook: images.example.com, rules: [{of: Owners, mode: Warn}]}]":                                 "hooks[0].rules[0].percent: Required value: of needs a percentage",
+		"hooks: [{webhook: images.example.com, rules: [{of: Owners, mode: Warn}]}]":                                 "hooks[0].rules[0].percent: Required value: of has no effect without percent: set percent, or remove of",
 		"hooks: [{webhook: images.example.com, rules: [{percent: 1, of: Pods, mode: Warn}]}]":                       `hooks[0].rules[0].of: Unsupported value: "Pods"`,
-		"hooks: [{webhook: images.example.com, namespaceLabels: policy.example.com}]":                               "hooks[0].version: Required value",
+		"hooks: [{webhook: images.example.com, namespaceLabels: policy.example.com}]":                               "hooks[0].version: Required value: set the version of the policy, such as v1",
 		"hooks: [{webhook: images.example.com, namespaceLabels: Policy, version: v1}]":                              `hooks[0].namespaceLabels: Invalid value: "Policy"`,
 		"hooks: [{webhook: images.example.com, version: '3'}]":                                                      `hooks[0].version: Invalid value: "3": must be a version such as v3`,
 		"hooks: [{webhook: images.example.com, rules: [{namespaces: {matchExpressions: [{key: a}]}, mode: Warn}]}]": "hooks[0].rules[0].namespaces: Invalid value",

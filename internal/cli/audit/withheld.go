@@ -35,7 +35,7 @@ type Withheld struct {
 	ExampleReason string `json:"exampleReason"`
 }
 
-// A withheldKey identifies a row. Its fields are those of a Withheld.
+// A withheldKey identifies a row. Requests with equal keys are counted together.
 type withheldKey struct {
 	hook                           string
 	mode                           webhook.Mode
@@ -60,7 +60,7 @@ var outcomes = []struct {
 	{webhook.Mutated, webhook.AuditWouldChange, "changed", "change", "changes"},
 }
 
-// judgeWithheld counts what hooks in the modes Warn and Shadow would have done with the request.
+// judgeWithheld counts the withheld decisions and failures that the annotations of the request record.
 func (t *tally) judgeWithheld(q *request) {
 	for _, n := range q.own {
 		for _, o := range outcomes {
@@ -166,10 +166,10 @@ func place(o webhook.Outcome) int {
 	return len(outcomes)
 }
 
-// where returns the namespace for a user.
+// where returns the namespace as it is shown in the report.
 func (w *Withheld) where() string { return cmp.Or(w.Namespace, "no namespace") }
 
-// who returns the owner, or else the user, for a user.
+// who returns the owner, or else the user, as it is shown in the report.
 func (w *Withheld) who() string {
 	if w.Owner != "" {
 		return w.Owner

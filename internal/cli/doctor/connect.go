@@ -31,26 +31,26 @@ import (
 
 // These limits bound the connections to webhooks.
 const (
-	mostConnections = 8  // at the same time
-	mostEndpoints   = 5  // of a Service
-	mostPaths       = 20 // of a server
+	maxConnections = 8  // at the same time
+	maxEndpoints   = 5  // of a Service
+	maxPaths       = 20 // of a server
 )
 
-// A way leads to one server of a backend.
-type way struct {
+// A destination is one server of a backend, and the function that connects to it.
+type destination struct {
 	address, pod, via string
 	dial              func(context.Context) (net.Conn, error)
 }
 
-// connect makes a TLS handshake with the servers of each backend, as far as they can be reached from here.
+// connect makes a TLS handshake with those servers of each backend that can be reached from here.
 func (r *reader) connect(ctx context.Context) {
 	var lock sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(mostConnections)
+	group.SetLimit(maxConnections)
 	paths := map[doctor.Backend][]string{}
 	for _, t := range r.s.Targets {
 		list := paths[t.Backend]
-		if t.Kind != doctor.Aggregated && !slices.Contains(list, t.Path) && len(list) < mostPaths {
+		if t.Kind != doctor.Aggregated && !slices.Contains(list, t.Path) && len(list) < maxPaths {
 			list = append(list, t.Path)
 		}
 		paths[t.Backend] = list
@@ -59,7 +59,7 @@ func (r *reader) connect(ctx context.Context) {
 		if !r.s.IsPlaced(backend) || backend.IsAPIServer() {
 			continue
 		}
-		for i, w := range r.ways(backend) {
+		for i, w := range r.destinations(backend) {
 			requests := paths
 			if i > 0 {
 				requests = nil // one server of a Service suffices
@@ -84,25 +84,25 @@ func (r *reader) connect(ctx context.Context) {
 	}
 }
 
-// ways returns the servers of a backend that can be tried.
-func (r *reader) ways(b doctor.Backend) []way {
-	direct := func(address string) way {
-		return way{address: address, via: "from this machine", dial: func(ctx context.Context) (net.Conn, error) { return r.dial(ctx, "tcp", address) }}
+// destinations returns the servers of a backend that can be reached from here.
+func (r *reader) destinations(b doctor.Backend) []destination {
+	direct := func(address string) destination {
+		return destination{address: address, via: "from this machine", dial: func(ctx context.Context) (net.Conn, error) { return r.dial(ctx, "tcp", address) }}
 	}
 	if !b.IsService() {
 		u, err := url.Parse(b.URL)
 		if err != nil {
 			return nil
 		}
-		return []way{direct(net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")))}
+		return []destination{direct(net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")))}
 	}
 	service := r.s.Services[b.Service]
 	if service != nil && service.Spec.Type == corev1.ServiceTypeExternalName {
-		return []way{direct(net.JoinHostPort(service.Spec.ExternalName, strconv.Itoa(int(b.Port))))}
+		return []destination{direct(net.JoinHostPort(service.Spec.ExternalName, strconv.Itoa(int(b.Port))))}
 	}
-	var all []way
+	var all []destination
 	endpoints := r.s.Endpoints(b)
-	for _, e := range endpoints[:min(len(endpoints), mostEndpoints)] {
+	for _, e := range endpoints[:min(len(endpoints), maxEndpoints)] {
 		w := direct(net.JoinHostPort(e.Address, strconv.Itoa(int(e.Port))))
 		w.pod = e.Pod
 		if !r.direct {
@@ -119,8 +119,8 @@ func (r *reader) ways(b doctor.Backend) []way {
 	return all
 }
 
-// notForwarded records that the API server or a kubelet forwards no connection. The error does not tell whether a
-// permission is missing.
+// notForwarded records that the API server or a kubelet does not forward connections. It asks the API server whether a
+// permission is missing, because the error does not show it.
 func (r *reader) notForwarded(ctx context.Context, b doctor.Backend, err error) {
 	what := schema.GroupResource{Resource: "pods/portforward"}
 	if r.may(ctx, authorizationv1.ResourceAttributes{Namespace: b.Service.Namespace, Verb: "create", Resource: "pods", Subresource: "portforward"}) == no {
@@ -131,9 +131,9 @@ func (r *reader) notForwarded(ctx context.Context, b doctor.Backend, err error) 
 }
 
 // try makes a handshake, and requests each path. It returns an error if no connection could be tried.
-func (r *reader) try(ctx context.Context, b doctor.Backend, w way, paths []string) (doctor.Connection, error) {
+func (r *reader) try(ctx context.Context, b doctor.Backend, w destination, paths []string) (doctor.Connection, error) {
 	c := doctor.Connection{Address: w.address, Pod: w.pod, Via: w.via}
-	within, cancel := context.WithTimeout(ctx, r.patience)
+	within, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	connection, err := w.dial(within)
 	switch {
@@ -193,7 +193,7 @@ func problemOf(err error) doctor.Problem {
 
 // request sends a GET for each path and, if it gets 404, a POST without a body. A webhook cannot decide anything without
 // an AdmissionReview. The first request uses the connection.
-func (r *reader) request(ctx context.Context, b doctor.Backend, w way, connection net.Conn, paths []string) map[string]doctor.Answer {
+func (r *reader) request(ctx context.Context, b doctor.Backend, w destination, connection net.Conn, paths []string) map[string]doctor.Answer {
 	first := make(chan net.Conn, 1)
 	first <- connection
 	transport := &http.Transport{
@@ -220,7 +220,7 @@ func (r *reader) request(ctx context.Context, b doctor.Backend, w way, connectio
 		default:
 		}
 	}()
-	client := &http.Client{Transport: transport, Timeout: r.patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{Transport: transport, Timeout: r.timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	answers := map[string]doctor.Answer{}
 	for _, path := range paths {
 		var a doctor.Answer

@@ -38,13 +38,14 @@ type Options struct {
 	// AuditLogs are audit logs of the API servers, or "-" for standard input. Probe makes doctor send dry runs.
 	AuditLogs []string
 	Probe     bool
-	// Watch is how long the calls of webhooks are watched. If it is 0, those since the API servers started count.
+	// Watch is the time between two scrapes; only calls in between count. If it is 0, all calls since the API servers
+	// started count.
 	Watch time.Duration
 	// Now returns the current time; nil is time.Now.
 	Now func() time.Time
 
-	dial     func(ctx context.Context, network, address string) (net.Conn, error) // nil is that of net.Dialer
-	patience time.Duration                                                        // 0 is the default
+	dial    func(ctx context.Context, network, address string) (net.Conn, error) // nil is that of net.Dialer
+	timeout time.Duration                                                        // 0 is the default
 }
 
 // A Report is the result of Run. Its JSON encoding is stable.
@@ -64,7 +65,7 @@ type Report struct {
 	Repair *doctor.Repair `json:"repair,omitempty"`
 	// Traffic is nil if the metrics of no API server could be read.
 	Traffic *Traffic `json:"traffic,omitempty"`
-	// NotChecked has what could not be read or tried, so that problems may be missing.
+	// NotChecked lists the objects and connections that could not be checked, so that findings may be missing.
 	NotChecked []Gap `json:"notChecked"`
 	// NotProbed has the webhooks that no dry run of --probe reached.
 	NotProbed []NotProbed `json:"notProbed,omitempty"`
@@ -77,18 +78,19 @@ func (r *Report) Failed() bool {
 	return slices.ContainsFunc(r.Findings, func(f doctor.Finding) bool { return f.Severity.AtLeast(r.failOn) })
 }
 
-// Incomplete reports whether a permission is missing, so that a report without findings proves little.
+// Incomplete reports whether a missing permission prevented a check.
 func (r *Report) Incomplete() bool {
 	return slices.ContainsFunc(r.NotChecked, func(g Gap) bool { return g.Forbidden })
 }
 
-// Run reads the cluster and checks it. Findings are not an error.
+// Run reads the cluster and checks it. It returns an error if an option is invalid or the cluster cannot be reached.
+// Findings are not errors, and missing permissions are in Report.NotChecked.
 func Run(ctx context.Context, s *screen.Screen, o Options) (*Report, error) {
 	if !slices.Contains(lint.Severities(), lint.Severity(o.FailOn)) {
 		return nil, problem.New("--fail-on=%s is not a severity: use error, warning or advice", o.FailOn)
 	}
 	if o.Watch < 0 {
-		return nil, problem.New("--watch=%s is negative", o.Watch)
+		return nil, problem.New("--watch=%s is negative: use a time such as 1m", o.Watch)
 	}
 	for _, id := range o.Ignore {
 		if !slices.ContainsFunc(doctor.Checks(), func(c doctor.Check) bool { return c.ID == id }) {
@@ -122,7 +124,7 @@ func (o *Options) run(ctx context.Context, s *screen.Screen, config *rest.Config
 	if o.dial != nil {
 		r.dial = o.dial
 	}
-	r.patience = cmp.Or(o.patience, r.patience)
+	r.timeout = cmp.Or(o.timeout, r.timeout)
 	r.watchFor, r.probing = o.Watch, o.Probe
 	r.s.Fights, err = fightsIn(ctx, s.In, o.AuditLogs, progress)
 	if err != nil {
@@ -177,7 +179,7 @@ func versionOf(ctx context.Context, config *rest.Config) (string, error) {
 	}
 	var info version.Info
 	if json.Unmarshal(text, &info) != nil {
-		return "", problem.New("the server at %s is not an API server: it answers /version with something else", config.Host)
+		return "", problem.New("the server at %s is not an API server, because /version has no Kubernetes version: correct the server in the kubeconfig", config.Host)
 	}
 	return info.GitVersion, nil
 }

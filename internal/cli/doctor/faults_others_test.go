@@ -74,7 +74,7 @@ var otherFaults = []fault{
 	}},
 	{name: "an aggregated API server is not verified", want: "not-verified " + theAPIService, after: apply(apiServiceYAML, "caBundle: BUNDLE", "insecureSkipTLSVerify: true")},
 	{name: "an aggregated API server does not serve its version", want: "unavailable " + theAPIService,
-		before: func(w *world) { w.each(func(s *served) { s.apis = "/apis/other/" }) },
+		before: func(w *world) { w.each(func(s *servedWebhook) { s.apis = "/apis/other/" }) },
 		after: func(t *testing.T, w *world) {
 			apply(apiServiceYAML)(t, w)
 			w.awaitAvailable(t, "False")

@@ -135,7 +135,7 @@ func (w *world) names(want string) string {
 	return strings.NewReplacer("NAME", w.namespace, "SERVICE", "Service "+w.namespace+"/hook", "CONFIGURATION", "ValidatingWebhookConfiguration/"+w.namespace).Replace(want)
 }
 
-func (w *world) each(change func(*served)) {
+func (w *world) each(change func(*servedWebhook)) {
 	for _, s := range w.servers {
 		change(s)
 	}
@@ -145,7 +145,7 @@ func (w *world) host() string { return "hook." + w.namespace + ".svc" }
 
 // certificate makes all servers present another certificate.
 func (w *world) certificate(host string, change ...func(*x509.Certificate)) {
-	w.each(func(s *served) { s.certificate = w.ca.serving(w.t, host, change...) })
+	w.each(func(s *servedWebhook) { s.certificate = w.ca.serving(w.t, host, change...) })
 }
 
 func (w *world) url(text string) {

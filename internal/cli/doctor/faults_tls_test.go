@@ -11,8 +11,8 @@ import (
 
 // servedFaults are in what the program serves.
 var servedFaults = []fault{
-	{name: "HTTP instead of HTTPS", want: "not-tls SERVICE", before: func(w *world) { w.each(func(s *served) { s.plain = true }) }},
-	{name: "no certificate yet", want: "handshake-failed SERVICE", before: func(w *world) { w.each(func(s *served) { s.certificate = nil }) }},
+	{name: "HTTP instead of HTTPS", want: "not-tls SERVICE", before: func(w *world) { w.each(func(s *servedWebhook) { s.plain = true }) }},
+	{name: "no certificate yet", want: "handshake-failed SERVICE", before: func(w *world) { w.each(func(s *servedWebhook) { s.certificate = nil }) }},
 	{name: "a certificate for another name", want: "certificate-name SERVICE", before: func(w *world) { w.certificate("other." + w.namespace + ".svc") }},
 	{name: "a certificate with a common name only", want: "certificate-name SERVICE", before: func(w *world) {
 		w.certificate("", func(c *x509.Certificate) { c.DNSNames, c.Subject.CommonName = nil, w.host() })
@@ -33,7 +33,7 @@ var servedFaults = []fault{
 	{name: "a certificate that expires tomorrow", want: "certificate-expires-soon SERVICE", before: func(w *world) {
 		w.certificate(w.host(), func(c *x509.Certificate) { c.NotAfter = time.Now().Add(24 * time.Hour) })
 	}},
-	{name: "another path", want: "wrong-path CONFIGURATION", before: func(w *world) { w.each(func(s *served) { s.path = "/other" }) }},
+	{name: "another path", want: "wrong-path CONFIGURATION", before: func(w *world) { w.each(func(s *servedWebhook) { s.path = "/other" }) }},
 }
 
 // bundleFaults are in the caBundle.

@@ -37,7 +37,7 @@ var trafficFaults = []fault{
 // decide returns a function that changes the decision of all servers.
 func decide(decision func() error) func(*world) {
 	return func(w *world) {
-		w.each(func(s *served) {
+		w.each(func(s *servedWebhook) {
 			s.decide = func(_ context.Context, r *webhook.Request[corev1.ConfigMap]) error {
 				if r.Object.Name == "first" {
 					return webhook.Deny("the webhook is called")

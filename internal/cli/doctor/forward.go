@@ -49,7 +49,7 @@ func forward(ctx context.Context, config *rest.Config, namespace, pod string, po
 		headers.Set(corev1.StreamType, corev1.StreamTypeData)
 		var data httpstream.Stream
 		if data, err = stream.CreateStream(headers); err == nil {
-			f := &forwarded{Stream: data, connection: stream, failure: make(chan string, 1)}
+			f := &forwardedConn{Stream: data, connection: stream, failure: make(chan string, 1)}
 			go f.readFailure(failure)
 			return f, nil
 		}
@@ -80,8 +80,8 @@ func forwardDialer(config *rest.Config, namespace, pod string) (httpstream.Diale
 	}), nil
 }
 
-// A forwarded is a connection through a kubelet. It has no deadlines: its user closes it instead.
-type forwarded struct {
+// A forwardedConn is a connection through a kubelet. It does not support deadlines: Close ends a blocked Read or Write.
+type forwardedConn struct {
 	httpstream.Stream
 	connection httpstream.Connection
 	failure    chan string
@@ -92,15 +92,15 @@ type errForwarded string
 
 func (e errForwarded) Error() string { return string(e) }
 
-// readFailure reads the error of the kubelet, if it sends one.
-func (f *forwarded) readFailure(from io.Reader) {
+// readFailure reads the error that the kubelet may send.
+func (f *forwardedConn) readFailure(from io.Reader) {
 	const most = 4096
 	text, _ := io.ReadAll(io.LimitReader(from, most)) // a broken connection also ends Read
 	f.failure <- string(text)
 }
 
 // Read returns the error of the kubelet instead of io.EOF if the connection failed.
-func (f *forwarded) Read(p []byte) (int, error) {
+func (f *forwardedConn) Read(p []byte) (int, error) {
 	n, err := f.Stream.Read(p)
 	if err != nil && n == 0 {
 		select {
@@ -116,15 +116,15 @@ func (f *forwarded) Read(p []byte) (int, error) {
 }
 
 // Close ends the connection.
-func (f *forwarded) Close() error { return errors.Join(f.Reset(), f.connection.Close()) }
+func (f *forwardedConn) Close() error { return errors.Join(f.Reset(), f.connection.Close()) }
 
 type forwardedAddress struct{}
 
 func (forwardedAddress) Network() string { return "tcp" }
 func (forwardedAddress) String() string  { return "port-forward" }
 
-func (*forwarded) LocalAddr() net.Addr              { return forwardedAddress{} }
-func (*forwarded) RemoteAddr() net.Addr             { return forwardedAddress{} }
-func (*forwarded) SetDeadline(time.Time) error      { return nil }
-func (*forwarded) SetReadDeadline(time.Time) error  { return nil }
-func (*forwarded) SetWriteDeadline(time.Time) error { return nil }
+func (*forwardedConn) LocalAddr() net.Addr              { return forwardedAddress{} }
+func (*forwardedConn) RemoteAddr() net.Addr             { return forwardedAddress{} }
+func (*forwardedConn) SetDeadline(time.Time) error      { return nil }
+func (*forwardedConn) SetReadDeadline(time.Time) error  { return nil }
+func (*forwardedConn) SetWriteDeadline(time.Time) error { return nil }

@@ -24,11 +24,11 @@ import (
 	"github.com/admitkit/admitkit/internal/rulematch"
 )
 
-// mostAttempts limits the dry runs for one webhook.
-const mostAttempts = 4
+// maxAttempts limits the dry runs for one webhook.
+const maxAttempts = 4
 
-// probe sends dry runs that the webhooks should be called for, so that the API server calls them now. The metrics tell
-// which ones it called, and which failures it ignored.
+// probe sends dry runs of requests that match the webhooks, so that the API server calls them now. The metrics show the
+// webhooks that it called, and the failures that it ignored.
 func (r *reader) probe(ctx context.Context) {
 	p := prober{reader: r, resources: map[schema.GroupVersion]*metav1.APIResourceList{}}
 	var err error
@@ -61,7 +61,7 @@ func (r *reader) probe(ctx context.Context) {
 		}
 		switch {
 		case calls != nil && calls.Ignored > 0:
-			r.s.Failures[t] = append(r.s.Failures[t], fmt.Sprintf("the API server ignored %.0f of %.0f failed calls", calls.Ignored, calls.All))
+			r.s.Failures[t] = append(r.s.Failures[t], fmt.Sprintf("%.0f of %.0f calls failed, and the API server ignored the failures", calls.Ignored, calls.All))
 		case calls != nil && calls.All > 0:
 		case err != nil:
 			r.notProbed(t.Webhook, err)
@@ -71,7 +71,7 @@ func (r *reader) probe(ctx context.Context) {
 	}
 }
 
-// A NotProbed says why dry runs did not reach some webhooks.
+// A NotProbed has webhooks that dry runs did not reach, and the reason.
 type NotProbed struct {
 	Webhooks []string `json:"webhooks"`
 	Reason   string   `json:"reason"`
@@ -81,7 +81,7 @@ type NotProbed struct {
 var (
 	errNotCalled   = errors.New("the API server did not call these: their conditions exclude the dry runs, or the requests were rejected earlier")
 	errSideEffects = errors.New("sideEffects of these exclude dry runs")
-	errNothing     = errors.New("no object and no resource was found for which these are called")
+	errNothing     = errors.New("no object was found that these are called for")
 )
 
 func (r *reader) notProbed(webhook string, err error) {
@@ -111,7 +111,7 @@ func (p *prober) webhook(ctx context.Context, w *admissionregistrationv1.Validat
 	attempts := 0
 	for _, rule := range w.Rules {
 		for _, candidate := range p.candidates(rule) {
-			if attempts == mostAttempts || ctx.Err() != nil {
+			if attempts == maxAttempts || ctx.Err() != nil {
 				return result
 			}
 			sent, err := p.send(ctx, w, rule, candidate)
@@ -129,10 +129,11 @@ func (p *prober) webhook(ctx context.Context, w *admissionregistrationv1.Validat
 }
 
 // calling matches the message of the API server for a call that failed (k8s.io/apiserver pkg/util/webhook/error.go,
-// ErrCallingWebhook). The error has no other mark.
+// ErrCallingWebhook). Nothing else distinguishes this error.
 var calling = regexp.MustCompile(`^Internal error occurred: failed calling webhook "([^"]+)": (?s:(.*))$`)
 
-// judge records which call failed. It returns an error if the request did not come as far as the webhooks.
+// judge records the webhook of a call that failed. It returns an error if the API server rejected the request before it
+// called webhooks.
 func (p *prober) judge(err error) error {
 	if err == nil {
 		return nil
@@ -212,7 +213,7 @@ func (p *prober) candidates(rule admissionregistrationv1.RuleWithOperations) (al
 	return all
 }
 
-// served asks the API server for the kind of a resource.
+// served asks the API server for the kind of a resource. It returns false if the API server does not serve it.
 func (p *prober) served(version schema.GroupVersion, name string) (candidate, bool) {
 	found, known := p.resources[version]
 	if !known {

@@ -31,7 +31,7 @@ func (r *reader) proxied(ctx context.Context) {
 	}
 	var lock sync.Mutex
 	var group errgroup.Group
-	group.SetLimit(mostConnections)
+	group.SetLimit(maxConnections)
 	tried := map[doctor.Backend]bool{}
 	for _, t := range r.s.Targets {
 		b := t.Backend
@@ -58,8 +58,8 @@ func (r *reader) proxied(ctx context.Context) {
 
 // proxy sends the GET. It returns an error if the API server does not try to connect.
 func (r *reader) proxy(ctx context.Context, client *http.Client, b doctor.Backend) (doctor.Proxied, error) {
-	patience := 2 * r.patience // connections from here fail sooner
-	within, cancel := context.WithTimeout(ctx, patience)
+	timeout := 2 * r.timeout // connections from here fail sooner
+	within, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	url := fmt.Sprintf("%s/api/v1/namespaces/%s/services/https:%s:%d/proxy/", strings.TrimSuffix(r.config.Host, "/"), b.Service.Namespace, b.Service.Name, b.Port)
 	request, err := http.NewRequestWithContext(within, http.MethodGet, url, http.NoBody)
@@ -71,7 +71,7 @@ func (r *reader) proxy(ctx context.Context, client *http.Client, b doctor.Backen
 	case ctx.Err() != nil:
 		return doctor.Proxied{}, ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded):
-		return doctor.Proxied{Problem: doctor.Silent, Error: fmt.Sprintf("no answer within %s", patience.Round(time.Second))}, nil
+		return doctor.Proxied{Problem: doctor.Silent, Error: fmt.Sprintf("no answer within %s", timeout.Round(time.Second))}, nil
 	case err != nil:
 		return doctor.Proxied{}, err
 	}
@@ -84,8 +84,8 @@ func (r *reader) proxy(ctx context.Context, client *http.Client, b doctor.Backen
 	return proxiedOf(answer.StatusCode, body)
 }
 
-// dialing is what the API server's message begins with if it cannot connect (k8s.io/apimachinery pkg/util/proxy/transport.go,
-// RoundTrip). The error has no other mark.
+// dialing is the start of the API server's message if it cannot connect (k8s.io/apimachinery pkg/util/proxy/transport.go,
+// RoundTrip). Nothing else distinguishes this error.
 const dialing = "error trying to reach service: "
 
 // proxiedOf tells an answer of the API server from an answer of the webhook. It returns an error if the API server did

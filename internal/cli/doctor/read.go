@@ -55,17 +55,17 @@ type reader struct {
 	// direct means that Pods are connected to directly, and not through a kubelet.
 	direct bool
 	dial   func(ctx context.Context, network, address string) (net.Conn, error)
-	// patience limits each connection and each request to a webhook.
-	patience time.Duration
-	// probing makes doctor send dry runs. webhooks has what it needs for that.
+	// timeout is the limit for each connection and each request to a webhook.
+	timeout time.Duration
+	// probing makes doctor send dry runs. webhooks has the rules and selectors of each target for that.
 	probing  bool
 	webhooks map[*doctor.Target]*admissionregistrationv1.ValidatingWebhook
-	// watchFor is how long the metrics are watched, or 0.
+	// watchFor is the time between two scrapes, or 0 for a single one.
 	watchFor time.Duration
 }
 
 func newReader(config *rest.Config, client dynamic.Interface, step func(format string, args ...any)) *reader {
-	return &reader{config: config, client: client, step: step, webhooks: map[*doctor.Target]*admissionregistrationv1.ValidatingWebhook{}, dial: (&net.Dialer{}).DialContext, patience: 5 * time.Second, s: &doctor.Snapshot{
+	return &reader{config: config, client: client, step: step, webhooks: map[*doctor.Target]*admissionregistrationv1.ValidatingWebhook{}, dial: (&net.Dialer{}).DialContext, timeout: 5 * time.Second, s: &doctor.Snapshot{
 		Namespaces: map[string]*corev1.Namespace{}, Services: map[types.NamespacedName]*corev1.Service{},
 		Slices: map[types.NamespacedName][]discoveryv1.EndpointSlice{}, Pods: map[types.NamespacedName][]corev1.Pod{},
 		Proxied: map[doctor.Backend]doctor.Proxied{}, Policies: map[string][]networkingv1.NetworkPolicy{},
@@ -91,10 +91,10 @@ func (r *reader) gap(verb string, resource schema.GroupResource, namespace strin
 	}
 }
 
-// mostObjects limits the number of objects of one list. A list in one namespace is far shorter.
-const mostObjects = 20_000
+// maxObjects limits the number of objects of one list. A list in one namespace is far shorter.
+const maxObjects = 20_000
 
-var errTooMany = fmt.Errorf("there are more than %d objects", mostObjects)
+var errTooMany = fmt.Errorf("there are more than %d objects", maxObjects)
 
 // list reads objects in a namespace, or cluster-scoped objects if it is empty. It returns false if that fails.
 func list[T any](ctx context.Context, r *reader, from schema.GroupVersionResource, namespace string, o metav1.ListOptions) (all []T, ok bool) {
@@ -111,7 +111,7 @@ func list[T any](ctx context.Context, r *reader, from schema.GroupVersionResourc
 			}
 			all = append(all, one)
 		}
-		if len(all) > mostObjects {
+		if len(all) > maxObjects {
 			return errTooMany
 		}
 		return nil
@@ -148,7 +148,7 @@ func get[T any](ctx context.Context, r *reader, from schema.GroupVersionResource
 	return one, true
 }
 
-// read reads everything that the checks need. Only what it must not or cannot read is missing.
+// read reads all facts that the checks need. It records a gap for each that it cannot read.
 func (r *reader) read(ctx context.Context) error {
 	r.readWebhooks(ctx)
 	r.readConversions(ctx)
@@ -169,7 +169,7 @@ func (r *reader) read(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// readServices reads the Services, and what belongs to them.
+// readServices reads the Services and their namespaces, endpoints, Pods, workloads and policies.
 func (r *reader) readServices(ctx context.Context, services []types.NamespacedName) {
 	if len(services) == 0 {
 		return

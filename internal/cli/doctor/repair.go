@@ -51,8 +51,8 @@ const (
 	unknown = "unknown"
 )
 
-// may reports whether the user may do something. A webhook that fails can itself reject the question: before Kubernetes
-// 1.37, rules for all resources include it.
+// may asks the API server whether the user has a permission. A failing webhook can reject the SelfSubjectAccessReview:
+// before Kubernetes 1.37, rules for all resources match it.
 func (r *reader) may(ctx context.Context, what authorizationv1.ResourceAttributes) string {
 	client, err := authorizationclient.NewForConfig(r.config)
 	if err != nil {
@@ -69,8 +69,8 @@ func (r *reader) may(ctx context.Context, what authorizationv1.ResourceAttribute
 	return no
 }
 
-// mostRepairers limits the users that the text lists; the JSON has all.
-const mostRepairers = 8
+// maxRepairers limits the users that the text lists; the JSON has all.
+const maxRepairers = 8
 
 func (t *printer) repair(r *doctor.Repair) {
 	if r == nil {
@@ -94,7 +94,7 @@ func whoMay(r *doctor.Repair) string {
 		yes: "you may do this.", no: "you may not do this.", unknown: "it is unknown whether you may do this.",
 	}[r.You]
 	if len(r.Others) > 0 {
-		shown := r.Others[:min(len(r.Others), mostRepairers)]
+		shown := r.Others[:min(len(r.Others), maxRepairers)]
 		text += " By RBAC, these may: " + strings.Join(shown, ", ")
 		if more := len(r.Others) - len(shown); more > 0 {
 			text += fmt.Sprintf(", and %d more", more)

@@ -97,7 +97,7 @@ func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
 // doctor runs the command as the user of the configuration.
 func (r *rig) doctor(t *testing.T, change ...func(*Options)) *Report {
 	t.Helper()
-	o := Options{FailOn: "warning", ExpiresWithin: 7 * 24 * time.Hour, patience: 2 * time.Second, dial: r.dialFromHere}
+	o := Options{FailOn: "warning", ExpiresWithin: 7 * 24 * time.Hour, timeout: 2 * time.Second, dial: r.dialFromHere}
 	for _, c := range change {
 		c(&o)
 	}
@@ -116,7 +116,7 @@ type world struct {
 	t          *testing.T
 	namespace  string
 	ca         *authority
-	servers    []*served // by Pod
+	servers    []*servedWebhook // by Pod
 	service    *corev1.Service
 	pods       []*corev1.Pod
 	slice      *discoveryv1.EndpointSlice
@@ -162,7 +162,7 @@ func (r *rig) world(t *testing.T, before ...func(*world)) *world {
 		pod.Spec.NodeName = nodeName(i)
 		pod.Status = runningAt(fmt.Sprintf("10.244.%d.%d", number, i+1))
 		w.pods = append(w.pods, pod)
-		w.servers = append(w.servers, &served{certificate: w.ca.serving(t, w.host()), path: path, apis: "/apis/", decide: allow})
+		w.servers = append(w.servers, &servedWebhook{certificate: w.ca.serving(t, w.host()), path: path, apis: "/apis/", decide: allow})
 		w.slice.Endpoints = append(w.slice.Endpoints, endpointOf(pod))
 	}
 	w.validating = &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}, Webhooks: []admissionregistrationv1.ValidatingWebhook{{

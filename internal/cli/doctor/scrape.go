@@ -51,8 +51,8 @@ func sum(all map[string]*doctor.Metrics) *doctor.Metrics {
 	return total
 }
 
-// between returns what the API servers counted between two scrapes, and the number of those that answered both times
-// and did not start again in between.
+// between returns the sum of the counts between two scrapes, and the number of API servers in it. It leaves out servers
+// that did not answer both times, or restarted in between.
 func between(before, after map[string]*doctor.Metrics) (total *doctor.Metrics, servers int) {
 	differences := map[string]*doctor.Metrics{}
 	for at, m := range before {
@@ -63,7 +63,7 @@ func between(before, after map[string]*doctor.Metrics) (total *doctor.Metrics, s
 	return sum(differences), len(differences)
 }
 
-// watch waits, and shows how long.
+// watch waits, and shows the time that is left.
 func (r *reader) watch(ctx context.Context) {
 	end := time.Now().Add(r.watchFor)
 	tick := time.NewTicker(time.Second)
@@ -108,8 +108,8 @@ func (r *reader) apiServers(ctx context.Context) []*rest.Config {
 	return all
 }
 
-// scrape reads the metrics of each server, by its address. The address of the kubeconfig may lead to one of the others:
-// then it does not count.
+// scrape reads the metrics of each server. The result is by address. The address of the kubeconfig is left out if it leads
+// to one of the other servers.
 func (r *reader) scrape(ctx context.Context, servers []*rest.Config) (map[string]*doctor.Metrics, bool) {
 	type answer struct {
 		metrics *doctor.Metrics
@@ -148,7 +148,7 @@ func (r *reader) scrape(ctx context.Context, servers []*rest.Config) (map[string
 	return metrics, true
 }
 
-// isKnown reports whether the metrics are of a process that another address leads to.
+// isKnown reports whether the metrics come from a process that was already scraped at another address.
 func isKnown(metrics map[string]*doctor.Metrics, m *doctor.Metrics) bool {
 	for _, other := range metrics {
 		if other.Start.Equal(m.Start) {
@@ -163,7 +163,7 @@ func (r *reader) metricsFrom(ctx context.Context, config *rest.Config) (*doctor.
 	if err != nil {
 		return nil, err
 	}
-	within, cancel := context.WithTimeout(ctx, 2*r.patience)
+	within, cancel := context.WithTimeout(ctx, 2*r.timeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(within, http.MethodGet, strings.TrimSuffix(config.Host, "/")+"/metrics", http.NoBody)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// A served is a webhook that this process serves for one Pod.
-type served struct {
+// A servedWebhook is a webhook that this process serves for one Pod.
+type servedWebhook struct {
 	// certificate is what the server presents; nil makes the handshake fail.
 	certificate *tls.Certificate
 	// plain makes the server speak HTTP without TLS.
@@ -33,7 +33,7 @@ type served struct {
 }
 
 // serve starts the server on loopback until the end of the test.
-func (s *served) serve(t *testing.T, name string) {
+func (s *servedWebhook) serve(t *testing.T, name string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

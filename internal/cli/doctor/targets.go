@@ -76,7 +76,7 @@ func urlBackend(text string) (doctor.Backend, string) {
 	return doctor.Backend{URL: u.Scheme + "://" + u.Host}, u.EscapedPath()
 }
 
-// A definition is the part of a CustomResourceDefinition that conversion needs. The rest is large.
+// A definition has the fields of a CustomResourceDefinition that are about conversion. The other fields can be large.
 type definition struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {

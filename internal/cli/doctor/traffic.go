@@ -21,7 +21,8 @@ type Traffic struct {
 	Servers int       `json:"servers"`
 	Known   int       `json:"known"`
 	Since   time.Time `json:"since"`
-	// WatchedSeconds is how long the API servers were watched. If it is 0, the calls since Since count.
+	// WatchedSeconds is the time between two scrapes; only calls in between count. If it is 0, the calls since Since
+	// count.
 	WatchedSeconds float64 `json:"watchedSeconds"`
 	// Writes counts the requests that create, change or delete objects.
 	Writes int   `json:"writes"`
@@ -35,7 +36,7 @@ type Row struct {
 	Calls   int    `json:"calls"`
 	// Share is the number of calls per write, at most 1. It is 0 for conversion webhooks.
 	Share float64 `json:"share"`
-	// Seconds99 is a time in which at least 99 % of the calls ended. It is 0 if it is unknown or above 25 s.
+	// Seconds99 is a time within which at least 99 % of the calls ended. It is 0 if the time is unknown or above 25 s.
 	Seconds99 float64 `json:"seconds99"`
 	Denied    int     `json:"denied"`
 	Failed    int     `json:"failed"`
@@ -64,8 +65,8 @@ func trafficOf(s *doctor.Snapshot) *Traffic {
 	return t
 }
 
-// mostRows limits the rows in the text; the JSON has all.
-const mostRows = 20
+// maxRows limits the rows in the text; the JSON has all.
+const maxRows = 20
 
 // nameWidth is the width of the names in the table.
 const nameWidth = 30
@@ -75,7 +76,7 @@ func (t *printer) traffic(r *Traffic) {
 		return
 	}
 	t.printf("%s\n", t.Bold(fmt.Sprintf("%-*s %8s %6s %8s %7s %7s %7s", nameWidth, "CALLS", "calls", "writes", "99 %", "denied", "failed", "ignored")))
-	for _, row := range r.Calls[:min(len(r.Calls), mostRows)] {
+	for _, row := range r.Calls[:min(len(r.Calls), maxRows)] {
 		name := textutil.VisibleLine(cmp.Or(row.Webhook, strings.TrimPrefix(row.Object, doctor.Conversion+"/")))
 		if utf8.RuneCountInString(name) > nameWidth {
 			t.printf("%s\n", name)
@@ -83,7 +84,7 @@ func (t *printer) traffic(r *Traffic) {
 		}
 		t.printf("%-*s %8d %6s %8s %7d %7d %7d\n", nameWidth, name, row.Calls, shareText(row), secondsText(row.Seconds99), row.Denied, row.Failed, row.Ignored)
 	}
-	if more := len(r.Calls) - mostRows; more > 0 {
+	if more := len(r.Calls) - maxRows; more > 0 {
 		t.printf("%s\n", t.Faint(fmt.Sprintf("and %s: -o json", textutil.Count(more, "more webhook"))))
 	}
 	span := "since " + r.Since.Format(time.RFC3339)
@@ -95,10 +96,10 @@ func (t *printer) traffic(r *Traffic) {
 }
 
 var legend = []string{
-	"writes: share of all writes that pass through the webhook; 99 %: time of 99 %",
-	"of the calls, at most; denied: decisions of the webhook; failed: calls that",
-	"failed, so that the request was rejected; ignored: calls that failed and were",
-	"ignored",
+	"writes: share of all writes that call the webhook; 99 %: time within which 99 %",
+	"of the calls ended; denied: requests that the webhook denied; failed: calls",
+	"that failed, so that the request was rejected; ignored: failed calls that were",
+	"ignored because of failurePolicy Ignore",
 }
 
 func faint(p screen.Painter, text string) string {

@@ -87,7 +87,7 @@ func (t *printer) finding(f *doctor.Finding) {
 	t.list("  Used by: ", users)
 	t.list("  Found:   ", f.Evidence)
 	if f.Rejects {
-		t.hanging("  Effect:  ", "the API server rejects the requests for which it calls this")
+		t.hanging("  Effect:  ", "the API server rejects every request that needs this call")
 	}
 	t.hanging("  Fix:     ", f.Fix)
 	for _, command := range f.Commands {

@@ -32,7 +32,7 @@ type Options struct {
 	tls                *tls.Config // of the connections to the webhook; nil for http
 }
 
-// check checks the options and parses them.
+// check validates and parses the options. Its errors name the flag and the fix.
 func (o *Options) check() (err error) {
 	if o.To == "" {
 		return problem.New("--to is missing").Hint("admitkit record --to https://127.0.0.1:8443 --ca-file FILE, with the URL of the webhook's server")
@@ -48,13 +48,13 @@ func (o *Options) check() (err error) {
 	case o.Rate < 0 || o.Rate > 1 || math.IsNaN(o.Rate):
 		return problem.New("--rate=%v is not a share from 0 to 1", o.Rate)
 	case o.Record.Novel < 0:
-		return problem.New("--novel=%d is negative", o.Record.Novel)
+		return problem.New("--novel=%d is negative: the minimum is 0", o.Record.Novel)
 	case o.Record.MaxFiles < 1:
 		return problem.New("--max-files=%d is too small: the minimum is 1", o.Record.MaxFiles)
 	case o.Record.MaxFileAge <= 0:
 		return problem.New("--max-file-age=%s is too short: it must be greater than 0", o.Record.MaxFileAge)
 	case o.ShutdownDelay < 0:
-		return problem.New("--shutdown-delay=%s is negative", o.ShutdownDelay)
+		return problem.New("--shutdown-delay=%s is negative: use a time such as 10s", o.ShutdownDelay)
 	}
 	if _, _, err := net.SplitHostPort(o.Listen); err != nil {
 		return problem.New("--listen %s is not an address like :9443 or 127.0.0.1:9443", o.Listen)

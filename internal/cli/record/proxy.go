@@ -44,7 +44,7 @@ func (o *Options) newProxy(report func(error)) (http.Handler, *http.Transport) {
 	return rewindable(proxy), transport
 }
 
-// maxRewound is the size of the largest body that can be sent again, in bytes.
+// maxRewound is the maximum size, in bytes, of a body that can be sent again.
 const maxRewound = 1 << 20
 
 // rewindable returns a handler that lets the transport send a request again if the webhook closed an idle connection
@@ -66,7 +66,7 @@ func rewindable(next http.Handler) http.Handler {
 	})
 }
 
-// explain returns an error for a call that did not reach the webhook.
+// explain adds the address of the webhook to the error of a call that did not reach it.
 func (o *Options) explain(err error) error {
 	var address *url.Error
 	if errors.As(err, &address) {

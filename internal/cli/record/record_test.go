@@ -47,7 +47,7 @@ type running struct {
 	done   chan error
 }
 
-// A buffer can be written and read at the same time.
+// A buffer is a bytes.Buffer that is safe for concurrent use.
 type buffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -263,14 +263,14 @@ func TestUnreachableWebhook(t *testing.T) {
 		t.Errorf("got %+v", calls)
 	}
 	out := r.out.String()
-	for _, want := range []string{"admitkit: --tls-cert is not set: the proxy serves HTTP", "admitkit: the recording proxy cannot call the webhook", "hint: calls fail until the webhook is reachable"} {
+	for _, want := range []string{"admitkit: --tls-cert is not set, so the proxy serves HTTP", "admitkit: the recording proxy cannot call the webhook", "hint: calls fail until the webhook is reachable"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in %s", want, out)
 		}
 	}
 }
 
-// TestRewindable requires that the transport can send a body again, as it can in the API server.
+// TestRewindable requires that the transport can read a body again, unless the body is larger than maxRewound.
 func TestRewindable(t *testing.T) {
 	large := strings.Repeat("x", maxRewound+1)
 	for _, body := range []string{review, large} {
@@ -297,7 +297,7 @@ func TestRewindable(t *testing.T) {
 	}
 }
 
-// TestShutdown requires that a call in flight ends, and is recorded.
+// TestShutdown requires that a call in flight is answered and recorded.
 func TestShutdown(t *testing.T) {
 	began, release := make(chan struct{}), make(chan struct{})
 	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -342,10 +342,10 @@ func TestBadOptions(t *testing.T) {
 		{func(o *Options) { o.To = "https://ada:x@h" }, "--to https://ada:x@h: the URL of a webhook must not have a query, a fragment or a user"},
 		{func(o *Options) { o.TLSCert = "a" }, "--tls-cert and --tls-key must be set together"},
 		{func(o *Options) { o.Rate = 1.5 }, "--rate=1.5 is not a share from 0 to 1"},
-		{func(o *Options) { o.Record.Novel = -1 }, "--novel=-1 is negative"},
+		{func(o *Options) { o.Record.Novel = -1 }, "--novel=-1 is negative: the minimum is 0"},
 		{func(o *Options) { o.Record.MaxFiles = 0 }, "--max-files=0 is too small: the minimum is 1"},
 		{func(o *Options) { o.Record.MaxFileAge = 0 }, "--max-file-age=0s is too short: it must be greater than 0"},
-		{func(o *Options) { o.ShutdownDelay = -1 }, "--shutdown-delay=-1ns is negative"},
+		{func(o *Options) { o.ShutdownDelay = -1 }, "--shutdown-delay=-1ns is negative: use a time such as 10s"},
 		{func(o *Options) { o.Listen = "9443" }, "--listen 9443 is not an address like :9443 or 127.0.0.1:9443"},
 		{func(o *Options) { o.Listen = "192.0.2.1:9443" }, "--listen 192.0.2.1:9443: listen tcp 192.0.2.1:9443: bind: cannot assign requested address"},
 		{func(o *Options) { o.Speed = "fast" }, "--max-bytes-per-second=fast is not a size like 64Mi"},

@@ -27,13 +27,13 @@ import (
 	"github.com/admitkit/admitkit/pkg/record"
 )
 
-// The times for which the proxy waits at its end.
+// The limits of the time that a shutdown takes.
 const (
 	drainTimeout = 35 * time.Second // calls take at most 30 s
 	closeTimeout = 10 * time.Second // for the disk
 )
 
-// inFlags puts an error of package record into the words of the command.
+// inFlags replaces the names of record.Options in an error by the flags of the command.
 var inFlags = strings.NewReplacer("record: ", "", "Options.SecretPaths", "--secret-path", "Options.KeyFile", "--key-file")
 
 // Run records calls until ctx is done.
@@ -83,7 +83,7 @@ func (o *Options) serve(ctx context.Context, n *notes, recorder *record.Recorder
 		server.TLSConfig = certs.TLSConfig(source)
 		group.Go(func() error { return source.Start(ctx) })
 	} else {
-		n.note("--tls-cert is not set: the proxy serves HTTP, which no API server calls")
+		n.note("--tls-cert is not set, so the proxy serves HTTP. The API server needs HTTPS: set --tls-cert and --tls-key, or use a proxy that terminates TLS")
 	}
 	group.Go(func() error { return o.run(ctx, server, listener, n) })
 	if o.MetricsListen != "" {
@@ -96,7 +96,7 @@ func (o *Options) serve(ctx context.Context, n *notes, recorder *record.Recorder
 	return group.Wait()
 }
 
-// run serves until ctx is done. Then it waits for ShutdownDelay, and for the calls in flight.
+// run serves until ctx is done. It then serves for ShutdownDelay more, and waits for the calls in flight.
 func (o *Options) run(ctx context.Context, server *http.Server, listener net.Listener, n *notes) error {
 	served := make(chan error, 1)
 	go func() {
