@@ -66,7 +66,7 @@ func TestExceptionsForProblemsOfUpdates(t *testing.T) {
 	}
 }
 
-// A patch without effect is advice, said once. Exceptions cover it only if they cover each path in the patch. With the Kubernetes libraries before 0.34,
+// A patch without effect is advice, and is reported once. Exceptions cover it only if they cover each path in the patch. With the Kubernetes libraries before 0.34,
 // controller-runtime sends such patches, because the libraries encode an unset creationTimestamp as null.
 func TestExceptionsForPatchesThatChangeNothing(t *testing.T) {
 	respond := func(r *admissionv1.AdmissionRequest) []operation {

@@ -40,7 +40,7 @@ type Condition struct {
 // A ConditionNeed says what a [Condition] requires of a part of the object.
 type ConditionNeed string
 
-// The needs.
+// The values of ConditionNeed.
 const (
 	// NeedsPart means that the part must be set, to this value or another.
 	NeedsPart ConditionNeed = "set"

@@ -93,7 +93,7 @@ func (r *reader) notProbed(webhook string, err error) {
 	r.unprobed[at].Webhooks = append(r.unprobed[at].Webhooks, webhook)
 }
 
-// A prober sends dry runs.
+// A prober sends dry runs that match the rules and selectors of a webhook.
 type prober struct {
 	*reader
 	discovery  discovery.DiscoveryInterface

@@ -31,7 +31,7 @@ import (
 	"github.com/admitkit/admitkit/internal/doctor"
 )
 
-// A Gap is something that could not be read or tried.
+// A Gap is a request or connection that failed, so that checks lack its facts.
 type Gap struct {
 	// Verb and Resource are the missing permission, such as "list" and "deployments.apps", if Forbidden is true.
 	// Otherwise they are what was tried.

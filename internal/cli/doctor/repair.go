@@ -44,7 +44,7 @@ func (r *reader) mayPatch(ctx context.Context, objects []string) string {
 	return yes
 }
 
-// These are the answers of may.
+// These are the results of may, and the values of doctor.Repair.You.
 const (
 	yes     = "yes"
 	no      = "no"

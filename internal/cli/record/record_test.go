@@ -247,7 +247,7 @@ func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.RoundTripper.RoundTrip(r)
 }
 
-// TestUnreachableWebhook requires a failure that the API server can show, and a note.
+// TestUnreachableWebhook requires an answer with a message for the user, and a warning on stderr.
 func TestUnreachableWebhook(t *testing.T) {
 	r := run(t, options("http://127.0.0.1:1"))
 	for range 3 {

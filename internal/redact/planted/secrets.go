@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// A Planter makes secrets and remembers them. It is not safe for concurrent use.
+// A Planter generates secrets and keeps a list of them. It is not safe for concurrent use.
 type Planter struct {
 	random  *rand.Rand
 	Secrets []string

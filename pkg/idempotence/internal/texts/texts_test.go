@@ -88,7 +88,7 @@ func TestWith(t *testing.T) {
 	}
 }
 
-// TestGrownQuery requires that Grown recognises a URL whose query has got a parameter.
+// TestGrownQuery requires that Grown recognises a URL with a further query parameter.
 func TestGrownQuery(t *testing.T) {
 	const url = "https://logs.example.com/in"
 	for after, want := range map[string]Format{
