@@ -36,6 +36,7 @@ type word struct {
 type copyForm struct {
 	text, pseudonym string
 	scope           scope
+	certain         bool // see word
 }
 
 // A scope is the kind of text in which copies of a secret are replaced.
@@ -87,10 +88,10 @@ func (d *dictionary) addWord(secret, pseudonym string, certain bool) {
 	d.words[secret] = w
 }
 
-// distinctive reports whether equal texts in a request are probably copies of this one. Words such as Always, paths,
-// host names, images and numbers also occur by chance.
+// distinctive reports whether equal texts in a request are probably copies of this one. Words such as Always, constants
+// such as NET_ADMIN, paths, host names, images and numbers also occur by chance.
 func distinctive(text string) bool {
-	if len(text) < 6 || strings.HasPrefix(text, "/") || quantity().MatchString(text) {
+	if len(text) < 6 || strings.HasPrefix(text, "/") || quantity().MatchString(text) || isConstant(text) {
 		return false
 	}
 	letters, signs, lower := true, false, true
@@ -114,6 +115,9 @@ func distinctive(text string) bool {
 	}
 	return true
 }
+
+// isConstant reports whether a text has only upper-case letters and underscores.
+func isConstant(text string) bool { return strings.Trim(text, base64s[:26]+"_") == "" }
 
 // collectPublic collects the values of fields that identify objects.
 func (d *dictionary) collectPublic(n *node) {
@@ -153,13 +157,13 @@ func (d *dictionary) build() {
 		case w.certain && len(secret) >= 8:
 			r = asWord
 		}
-		d.addCopy(secret, w.pseudonym, r)
+		d.addCopy(copyForm{secret, w.pseudonym, r, w.certain})
 		if len(secret) > maxEscaped {
 			continue
 		}
 		for _, escape := range escapes {
 			if text := escape(secret); text != secret {
-				d.addCopy(text, escape(w.pseudonym), r)
+				d.addCopy(copyForm{text, escape(w.pseudonym), r, w.certain})
 			}
 		}
 	}
@@ -174,9 +178,9 @@ func (d *dictionary) build() {
 	}
 }
 
-func (d *dictionary) addCopy(text, pseudonym string, r scope) {
-	key := [minCopied]byte([]byte(text[:minCopied]))
-	d.index[key] = append(d.index[key], copyForm{text, pseudonym, r})
+func (d *dictionary) addCopy(c copyForm) {
+	key := [minCopied]byte([]byte(c.text[:minCopied]))
+	d.index[key] = append(d.index[key], c)
 }
 
 // escapes are the ways in which programs write a value into a message, a URL or another document.
@@ -194,8 +198,9 @@ var escapes = []func(string) string{
 
 func inner(quoted string) string { return quoted[1 : len(quoted)-1] }
 
-// replace returns the text with pseudonyms instead of the secrets whose scope includes texts of this kind.
-func (d *dictionary) replace(text string, kind scope) string {
+// replace returns the text with pseudonyms instead of the secrets whose scope includes texts of this kind. With named true,
+// the text identifies something, and only certain secrets are replaced.
+func (d *dictionary) replace(text string, kind scope, named bool) string {
 	if len(d.index) == 0 || len(text) < minCopied {
 		return text
 	}
@@ -210,7 +215,7 @@ func (d *dictionary) replace(text string, kind scope) string {
 			return text // the call fails
 		}
 		for _, c := range candidates {
-			if !strings.HasPrefix(text[i:], c.text) || c.scope > kind || c.scope != everywhere && !isWordAt(text, i, i+len(c.text)) {
+			if !strings.HasPrefix(text[i:], c.text) || c.scope > kind || named && !c.certain || c.scope != everywhere && !isWordAt(text, i, i+len(c.text)) {
 				continue
 			}
 			out.WriteString(text[from:i])

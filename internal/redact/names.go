@@ -8,10 +8,11 @@ import (
 )
 
 // isCredential reports whether a name is that of a credential: of a field, an annotation, an environment variable, a
-// header, a flag or a parameter. Only the last word counts, so secretName and tokenExpirationSeconds are not.
+// header, a flag or a parameter. Only the last word counts, so secretName and tokenExpirationSeconds are not. A number
+// or a word such as value after it does not count.
 func isCredential(name string) bool {
 	last, previous := lastWords(name)
-	if credentialWords[last] {
+	if credentialWords[last] || strings.HasSuffix(last, "pass") && !notPasswords[last] {
 		return true
 	}
 	switch last {
@@ -22,6 +23,8 @@ func isCredential(name string) bool {
 		return strings.HasSuffix(name, "access_key_id") || strings.HasSuffix(name, "accesskeyid")
 	case "string":
 		return previous == "connection"
+	case "signature": // of a URL of a store
+		return previous == "amz"
 	}
 	one := strings.TrimSuffix(last, "s")
 	for _, suffix := range credentialSuffixes {
@@ -38,8 +41,15 @@ func isPlural(name string) bool { return strings.HasSuffix(strings.ToLower(name)
 // credentialWords mark a name as that of a credential. credentialSuffixes do so at the end of a word, as in PGPASSWORD.
 var (
 	credentialWords = setOf(`pwd pass credential credentials creds authorization cookie cookies jwt otp pat bearer dsn
-		psk keytab`)
+		psk keytab sig`)
 	credentialSuffixes = strings.Fields(`password passwd passphrase secret token apikey accesskey secretkey privatekey`)
+)
+
+// notPasswords are words that end in pass and are no passwords. qualifiers are words that may follow the name of a
+// credential, as in passwordBase64, after which only the digits are removed.
+var (
+	notPasswords = setOf("bypass compass encompass overpass surpass trespass underpass")
+	qualifiers   = setOf("base b encoded literal new old plain plaintext text value")
 )
 
 // keyOwners are the words before "key" that mark a secret key.
@@ -49,8 +59,12 @@ var keyOwners = setOf(`api access secret private signing encryption master share
 // lastWords returns the last two words of a name in lower case. It splits camelCase, and at all other characters than
 // letters and digits. Of an annotation, only the part after the slash counts.
 func lastWords(name string) (last, previous string) {
-	name = strings.TrimRightFunc(name, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	name = strings.TrimRightFunc(name, func(r rune) bool { return !unicode.IsLetter(r) })
 	last, rest := cutWord(name)
+	for qualifiers[last] && rest != "" {
+		last, rest = cutWord(rest)
+	}
+	last = strings.TrimRight(last, digits)
 	previous, _ = cutWord(rest)
 	return last, previous
 }

@@ -4,6 +4,7 @@ package redact
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/admitkit/admitkit/internal/jsonraw"
 )
@@ -14,22 +15,35 @@ func (c *call) patch(operations *node) {
 	arguments := map[string]string{} // the last argument that the patch adds to a list
 	for i := range operations.kids {
 		op := &operations.kids[i]
-		value := op.member("value")
-		if value == nil {
-			continue
+		if op.kind != jsonraw.Object {
+			c.walk(op, place{})
 		}
-		tokens := tokensOf(op.str("path"))
-		at, parent := c.placeOf(tokens, value)
-		if at.rule == argument && len(tokens) > 0 && value.kind == jsonraw.String {
-			list := op.str("path")[:len(op.str("path"))-len(tokens[len(tokens)-1])]
-			before, after := arguments[list], value.text
-			if isSecretArgument(before, after) || isSecretArgument(elementBefore(parent, tokens[len(tokens)-1]), after) {
-				at.rule = certain
+		for j, name := range op.names {
+			switch name {
+			case "value":
+				c.patchValue(op.str("path"), &op.kids[j], arguments)
+			case "op", "path", "from":
+			default:
+				c.walk(&op.kids[j], place{name: name})
 			}
-			arguments[list] = after
 		}
-		c.walk(value, at)
 	}
+}
+
+// patchValue replaces the secrets in the value of an operation.
+func (c *call) patchValue(path string, value *node, arguments map[string]string) {
+	tokens := tokensOf(path)
+	at, parent := c.placeOf(tokens, value)
+	if at.rule == argument && len(tokens) > 0 && value.kind == jsonraw.String {
+		last := tokens[len(tokens)-1]
+		list := path[:strings.LastIndexByte(path, '/')]
+		before, after := arguments[list], value.text
+		if isSecretArgument(before, after) || isSecretArgument(elementBefore(parent, last), after) {
+			at.rule = certain
+		}
+		arguments[list] = after
+	}
+	c.walk(value, at)
 }
 
 // elementBefore returns the string before an index of a list.

@@ -93,6 +93,9 @@ func (r *Redactor) call(request, answer []byte, redacted bool) (_, _ []byte, err
 	if c.words.work > maxWork {
 		return nil, nil, ErrTooLarge
 	}
+	if response.kind == jsonraw.String { // it is cut last, so that no part of a secret stays
+		response = &node{kind: jsonraw.String, text: textutil.Clip(response.plain(), maxText)}
+	}
 	return review.appendTo(nil), response.appendTo(nil), nil
 }
 
@@ -103,7 +106,7 @@ func (c *call) parseAnswer(answer []byte) *node {
 	if n, err := c.parser.parse(answer); err == nil && n.kind == jsonraw.Object {
 		return n
 	}
-	return &node{kind: jsonraw.String, text: textutil.Clip(string(answer), maxText)}
+	return &node{kind: jsonraw.String, text: string(answer)}
 }
 
 // unpack replaces the base64 of a patch by the patch.
@@ -140,14 +143,14 @@ func (c *call) redactRequest(review *node) {
 		c.words.collectPublic(review)
 	}
 	c.words.build()
-	c.copies(review, asWord)
+	c.copies(review, asWord, false)
 	c.known = true
 }
 
 func (c *call) redactAnswer(answer *node) {
 	c.walk(answer, place{})
 	c.words.build()
-	c.copies(answer, inProse)
+	c.copies(answer, inProse, false)
 }
 
 // pseudonym returns the pseudonym of a secret, and adds the pair to the dictionary.
@@ -207,16 +210,18 @@ func (c *call) newPseudonym(secret string) string {
 	case c.redacted && !c.known:
 		return secret
 	case c.known: // it may have copies of secrets of the request
-		secret = c.words.replace(secret, inProse)
+		secret = c.words.replace(secret, inProse, false)
 	}
 	return c.key.pseudonym(secret)
 }
 
-// copies replaces the copies of secrets in all strings below n.
-func (c *call) copies(n *node, kind scope) {
+// copies replaces the copies of secrets in all strings below n. With named true, n is the value of a field that
+// identifies something, in which only copies of certain secrets are replaced.
+func (c *call) copies(n *node, kind scope, named bool) {
 	for i := range n.kids {
 		below := kind
 		if n.names != nil {
+			named = isPublic(n.names[i])
 			switch {
 			case proseNames[n.names[i]]:
 				below = inProse
@@ -228,15 +233,15 @@ func (c *call) copies(n *node, kind scope) {
 			if strings.HasPrefix(n.names[i], "v:") || strings.HasPrefix(n.names[i], "k:") {
 				keys = inProse
 			}
-			n.names[i] = c.words.replace(n.names[i], keys)
+			n.names[i] = c.words.replace(n.names[i], keys, false)
 		}
-		c.copies(&n.kids[i], below)
+		c.copies(&n.kids[i], below, named)
 	}
 	switch {
 	case n.nested != nil:
-		c.copies(n.nested, asWord)
+		c.copies(n.nested, asWord, false)
 	case n.kind == jsonraw.String && !n.done:
-		n.text = c.words.replace(n.text, kind)
+		n.text = c.words.replace(n.text, kind, named)
 	}
 }
 

@@ -35,9 +35,12 @@ func secretsIn(text string, kind textKind) []span {
 		return nil
 	}
 	s := scanner{text: text, kind: kind, lines: strings.Contains(text, "\n")}
-	s.whole = s.lines && (strings.Contains(text, "kind: Secret") || strings.Contains(text, "kind: ConfigMap"))
+	s.whole = s.lines && strings.Contains(text, "kind") && manifest().MatchString(text)
 	if kind != identifier {
 		s.pairs()
+	}
+	if kind == arguments {
+		s.flags()
 	}
 	s.schemes()
 	s.addresses()
@@ -73,9 +76,9 @@ func (s *scanner) pairs() {
 			continue // in a value
 		}
 		switch s.text[i] {
-		case '=', ':':
+		case '=', ':', '>':
 			s.pair(i)
-		case ' ':
+		case ' ', '\t':
 			if s.flagBefore(i) {
 				s.value(i+1, false)
 			}
@@ -100,8 +103,16 @@ func (s *scanner) pair(i int) {
 	if s.text[i] == ':' && start > 0 && s.text[start-1] == ':' {
 		return // a part of a user name, as in system:serviceaccount:secret:default
 	}
+	if s.text[i] == '>' {
+		s.xml(start, i, name)
+		return
+	}
 	switch {
+	case isHeader(name):
+		s.header(i+1, name)
+		return
 	case isCredential(name):
+	case name == "auth" && isBasicAuth(s.base64At(i+1)):
 	case s.lines && name == "value" && s.text[i] == ':': // of an environment variable in a manifest
 	case s.whole && s.text[i] == ':' && !isPublic(name):
 		s.value(i+1, true)
@@ -116,6 +127,9 @@ func (s *scanner) pair(i int) {
 func (s *scanner) flagBefore(i int) bool {
 	start := strings.LastIndexAny(s.text[max(0, i-80):i], " \t\n'\"") + 1 + max(0, i-80)
 	word := s.text[start:i]
+	if word == "-p" && !mayBePassword(s.wordAt(i+1)) {
+		return false
+	}
 	return isSecretFlag(word) && (s.kind == arguments || strings.HasPrefix(word, "--"))
 }
 
@@ -144,6 +158,12 @@ func setOf(words string) map[string]bool {
 func (s *scanner) value(i int, sentence bool) {
 	for i < len(s.text) && (s.text[i] == ' ' || s.text[i] == '\t') {
 		i++
+	}
+	if !sentence && strings.HasPrefix(s.text[i:], "\\\n") { // the command goes on in the next line
+		i += len(s.text[i:]) - len(strings.TrimLeft(s.text[i:], "\\\n \t"))
+	}
+	if s.lines && sentence && s.block(i) {
+		return
 	}
 	escaped := strings.HasPrefix(s.text[i:], `\"`)
 	if escaped {
@@ -256,9 +276,14 @@ func (s *scanner) address(start, end int) {
 		}
 		scheme = true
 		start += i + len("://")
+		if rest := s.text[start:end]; !strings.ContainsAny(rest, "@/?#") {
+			if _, password, ok := strings.Cut(rest, ":"); ok && strings.Trim(password, digits) != "" {
+				s.authority(start, s.longer(end)) // the password has a sign that usually ends a URL
+			}
+		}
 		start += s.authority(start, end)
 	}
-	at := strings.IndexByte(s.text[start:end], '@')
+	at := strings.LastIndexByte(s.text[start:end], '@')
 	if scheme || at < 0 || strings.HasPrefix(s.text[start+at:], "@sha") { // a digest of an image
 		return
 	}
@@ -290,15 +315,14 @@ func (s *scanner) authority(start, end int) int {
 
 // blocks finds private keys in PEM.
 func (s *scanner) blocks() {
-	const begin, maxLabel = "-----BEGIN ", 64
 	for from := 0; ; {
-		i := strings.Index(s.text[from:], begin)
+		i := strings.Index(s.text[from:], pemBegin)
 		if i < 0 {
 			return
 		}
 		start := from + i
-		from = start + len(begin)
-		label, _, _ := strings.Cut(s.text[from:min(from+maxLabel, len(s.text))], "-----")
+		from = start + len(pemBegin)
+		label, _, _ := strings.Cut(s.text[from:min(from+maxPEMLabel, len(s.text))], "-----")
 		if !strings.Contains(label, "PRIVATE KEY") {
 			continue
 		}

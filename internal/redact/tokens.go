@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // known matches the tokens of common services, JWTs, and hashes of passwords.
@@ -56,7 +57,11 @@ func (s *scanner) tokens() {
 			s.add(m[0], m[1])
 		}
 	}
+	public := publicBlocks(s.text)
 	for start := 0; start < len(s.text); start++ {
+		for len(public) > 0 && start >= public[0].start {
+			start, public = max(start, public[0].end), public[1:]
+		}
 		end := start
 		for end < len(s.text) && (isWordByte(s.text[end]) || strings.IndexByte("+/_=-", s.text[end]) >= 0) {
 			end++
@@ -76,29 +81,61 @@ func (s *scanner) run(start, end int) {
 		text = s.text[start:end]
 	}
 	switch plain := decoded(text); {
-	case isPublicPEM(plain):
-	case bootstrap(s.text, start, end), random(text), plain != "" && len(secretsIn(plain, prose)) > 0:
+	case plain != "" && len(secretsIn(plain, prose)) > 0, bootstrap(s.text, start, end):
+		s.add(start, end)
+	case len(publicBlocks(plain)) > 0:
+	case random(text):
 		s.add(start, end)
 	}
 }
 
 // decoded returns the text that base64 encodes, or "" if it is not readable text.
 func decoded(text string) string {
-	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.RawURLEncoding} {
+	text = strings.TrimRight(text, "=")
+	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		plain, err := encoding.DecodeString(text)
-		if err == nil && !slices.ContainsFunc(plain, isUnreadable) {
+		if err == nil && utf8.Valid(plain) && !slices.ContainsFunc(plain, isControl) {
 			return string(plain)
 		}
 	}
 	return ""
 }
 
-func isUnreadable(b byte) bool { return b < ' ' && b != '\n' && b != '\r' && b != '\t' || b > '~' }
+func isControl(b byte) bool { return b < ' ' && b != '\n' && b != '\r' && b != '\t' || b == 0x7f }
 
-// isPublicPEM reports whether a text has certificates or public keys, and no private key.
-func isPublicPEM(text string) bool {
-	return strings.Contains(text, "-----BEGIN ") && !strings.Contains(text, "PRIVATE KEY")
+// isBasicAuth reports whether a text is the base64 of a user name and a password.
+func isBasicAuth(text string) bool {
+	user, password, ok := strings.Cut(decoded(text), ":")
+	return ok && user != "" && password != "" && !strings.ContainsAny(user, " \r\n\t{\"")
 }
+
+// publicBlocks returns the places of the certificates and public keys in PEM in a text. Their text is random, too.
+func publicBlocks(text string) (all []span) {
+	for from := 0; ; {
+		i := strings.Index(text[from:], pemBegin)
+		if i < 0 {
+			return all
+		}
+		start := from + i
+		from = start + len(pemBegin)
+		label, _, _ := strings.Cut(text[from:min(from+maxPEMLabel, len(text))], "-----")
+		if strings.Contains(label, "PRIVATE KEY") {
+			continue
+		}
+		i = strings.Index(text[from:], "-----END ")
+		if i < 0 {
+			return all
+		}
+		from += i
+		all = append(all, span{start, from})
+	}
+}
+
+// maxPEMLabel is the length of the longest label of a PEM block.
+const (
+	pemBegin    = "-----BEGIN "
+	maxPEMLabel = 64
+)
 
 // random reports whether a text has at least 32 characters and mixes all classes of characters, as keys do. Names in
 // camelCase and paths do not mix them so often, and have fewer different characters.

@@ -49,6 +49,14 @@ func (n *node) strings(yield func(string)) {
 	}
 }
 
+// plain returns the text of a string.
+func (n *node) plain() string {
+	if n.nested != nil {
+		return string(n.nested.appendTo(nil))
+	}
+	return n.text
+}
+
 // isText reports whether n is a string or a number, so that it could hold a secret.
 func (n *node) isText() bool { return n.kind == jsonraw.String || n.kind == jsonraw.Number }
 
@@ -140,11 +148,7 @@ func (n *node) appendTo(dst []byte) []byte {
 		}
 		return append(dst, ']')
 	case jsonraw.String:
-		text := n.text
-		if n.nested != nil {
-			text = string(n.nested.appendTo(nil))
-		}
-		return jsonraw.AppendString(dst, text)
+		return jsonraw.AppendString(dst, n.plain())
 	default:
 		return append(dst, n.text...)
 	}

@@ -85,8 +85,8 @@ func isSecretArgument(flag, argument string) bool {
 	switch {
 	case strings.HasPrefix(argument, "-"):
 		return false
-	case flag == "-p": // a password or a port
-		return strings.Trim(argument, digits) != ""
+	case flag == "-p": // a password, a port or a folder
+		return mayBePassword(argument)
 	case flag == "-u" || flag == "--user":
 		return strings.Contains(argument, ":")
 	}
@@ -96,9 +96,13 @@ func isSecretArgument(flag, argument string) bool {
 // facts are the properties of an object on which the places of its members depend.
 type facts struct {
 	known      bool   // the object is known
-	kind, name string // the members kind and name of the object
+	kind       string // the member kind of the object, or that of a Secret or ConfigMap if it has several
+	name, key  string // the members name and key of the object
 	isVariable bool   // the object has a member value or valueFrom
 }
+
+// isOfCredential reports whether the object has the name of a credential.
+func (f *facts) isOfCredential() bool { return isCredential(f.name) || isCredential(f.key) }
 
 // factsOf returns the facts about an object, which may be nil.
 func factsOf(n *node) facts {
@@ -109,7 +113,11 @@ func factsOf(n *node) facts {
 	for i, name := range n.names {
 		switch value := &n.kids[i]; {
 		case name == "kind" && value.kind == jsonraw.String:
-			f.kind = value.text
+			if f.kind != "Secret" && f.kind != "ConfigMap" {
+				f.kind = value.text
+			}
+		case name == "key" && value.kind == jsonraw.String:
+			f.key = value.text
 		case name == "name" && value.kind == jsonraw.String:
 			f.name = value.text
 		case name == "value" || name == "valueFrom":
@@ -163,8 +171,14 @@ func (c *call) ruleFor(f facts, p place, name string, value *node) rule {
 			return byForm // a number of them
 		}
 		return certain
-	case isText && name == "value" && (!f.known && p.item || isCredential(f.name)):
+	case isText && name == "value" && (!f.known && p.item || f.isOfCredential()):
 		return certain
+	case isText && valueNames[name] && isCredential(p.name):
+		return certain
+	case name == "auth" && value != nil && isBasicAuth(value.text): // of an image registry
+		return certain
+	case isCredential(name) && isPlural(name) && isMapOfTexts(value):
+		return likely
 	case name == "args" || name == "command":
 		return argument
 	}
@@ -214,10 +228,26 @@ func ruleOfVariable(f facts, p place, name string, value *node) rule {
 		return variable
 	case isEntry && name != "value":
 		return byForm
-	case isEntry && isCredential(f.name), isCredential(name):
+	case isEntry && f.isOfCredential(), isCredential(name):
 		return certain
 	}
 	return likely
+}
+
+// valueNames are the names of fields that hold the value of the credential that the field around them names.
+var valueNames = setOf("value plain plaintext plainText literal inline")
+
+// isMapOfTexts reports whether a value is a map of strings, and not a reference to another object.
+func isMapOfTexts(n *node) bool {
+	if n == nil || n.kind != jsonraw.Object || len(n.kids) == 0 {
+		return false
+	}
+	for i, name := range n.names {
+		if n.kids[i].kind != jsonraw.String || isPublic(name) || name == "key" {
+			return false
+		}
+	}
+	return true
 }
 
 // isTextList reports whether a value is an array of strings.
@@ -231,7 +261,7 @@ func isExtra(n *node) bool {
 		return false
 	}
 	for i := range n.kids {
-		if n.kids[i].kind != jsonraw.Array {
+		if kind := n.kids[i].kind; kind != jsonraw.Array && kind != jsonraw.Null {
 			return false
 		}
 	}
@@ -294,17 +324,7 @@ func (c *call) form(n *node, p place) {
 	case isPublic(p.name) || strings.HasPrefix(n.text, "system:"):
 		kind = identifier
 	}
-	if rest, ok := strings.CutPrefix(n.text, "-p"); ok && kind == arguments && isPassword(rest) {
-		n.text = "-p" + c.pseudonym(rest, true)
-		return
-	}
 	n.text = c.scrub(n.text, kind)
-}
-
-// isPassword reports whether the rest of a flag such as -phunter2 can be a password, and not the rest of a name such as
-// -port or -path=/etc.
-func isPassword(rest string) bool {
-	return strings.Trim(rest, digits) != "" && !strings.ContainsAny(rest, "=/:-") && strings.ContainsAny(rest, digits)
 }
 
 // whole returns the pseudonym of a value. With refs true, it keeps references to environment variables.
