@@ -29,13 +29,14 @@ func disruptions(s *Snapshot) []Finding {
 	order, of := s.backends()
 	for _, b := range order {
 		targets := critical(of[b])
-		pods := s.Pods[b.Service]
+		pods := s.running(b.Service)
 		budgets, known := s.Budgets[b.Service.Namespace]
-		if len(targets) == 0 || !known || len(pods) < 2 || slices.ContainsFunc(pods, ofDaemonSet) || !s.IsPlaced(b) {
-			continue // a drain does not evict the Pods of a DaemonSet, and rule AK210 is about a single replica
+		if len(targets) == 0 || !known || len(pods) < 2 || slices.ContainsFunc(pods, staysOnNode) || !s.IsPlaced(b) {
+			continue // rule AK210 is about a single replica
 		}
 		name, most := strongest(budgets, pods)
 		switch {
+		case name == "" && haveBudgets(budgets, pods): // each workload has its own
 		case name == "":
 			found = append(found, find("no-disruption-budget", b.String(), targets,
 				fmt.Sprintf("no PodDisruptionBudget in namespace %s selects the %d Pods of the Service", b.Service.Namespace, len(pods))))
@@ -58,9 +59,17 @@ func strongest(budgets []policyv1.PodDisruptionBudget, pods []corev1.Pod) (name 
 	return name, most
 }
 
-func ofDaemonSet(p corev1.Pod) bool {
+// haveBudgets reports whether a budget selects each Pod.
+func haveBudgets(budgets []policyv1.PodDisruptionBudget, pods []corev1.Pod) bool {
+	return !slices.ContainsFunc(pods, func(p corev1.Pod) bool {
+		return !slices.ContainsFunc(budgets, func(b policyv1.PodDisruptionBudget) bool { return selectsAll(b.Spec.Selector, []corev1.Pod{p}) })
+	})
+}
+
+// staysOnNode reports whether a drain does not evict a Pod: one of a DaemonSet, or a static one of the kubelet.
+func staysOnNode(p corev1.Pod) bool {
 	owner := metav1.GetControllerOf(&p)
-	return owner != nil && owner.Kind == "DaemonSet"
+	return owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node")
 }
 
 func selectsAll(selector *metav1.LabelSelector, pods []corev1.Pod) bool {
@@ -93,7 +102,7 @@ func ready(s *Snapshot) []Finding {
 	order, of := s.backends()
 	for _, b := range order {
 		targets := critical(of[b])
-		pods, ready := s.Pods[b.Service], s.Endpoints(b)
+		pods, ready := s.running(b.Service), s.Endpoints(b)
 		if len(targets) == 0 || len(pods) < 2 || len(ready) != 1 || !s.IsPlaced(b) {
 			continue
 		}
@@ -114,7 +123,7 @@ func nodes(s *Snapshot) []Finding {
 	order, of := s.backends()
 	for _, b := range order {
 		targets := critical(of[b])
-		pods := s.Pods[b.Service]
+		pods := s.running(b.Service)
 		if len(targets) == 0 || len(pods) < 2 || !s.SeveralNodes || !s.IsPlaced(b) {
 			continue
 		}

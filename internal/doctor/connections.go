@@ -11,8 +11,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/admitkit/admitkit/internal/textutil"
 	"github.com/admitkit/admitkit/pkg/lint"
@@ -73,10 +76,29 @@ func connections(s *Snapshot) []Finding {
 			if c.Problem == 0 || len(c.Chain) > 0 && c.Problem == Alert {
 				continue // a server that wants a client certificate sends an alert after its own certificate
 			}
-			found = append(found, find(checkOfProblem[c.Problem], b.String(), of[b], fmt.Sprintf("%s, tried %s: %s", c.String(), c.Via, c.Error)).with(b.commands()...))
+			f := find(checkOfProblem[c.Problem], b.String(), of[b], fmt.Sprintf("%s, tried %s: %s", c.String(), c.Via, c.Error)).with(b.commands()...)
+			if s.mayDiffer(b, c.Problem) && !slices.ContainsFunc(of[b], s.fails) {
+				f.Evidence = append(f.Evidence, "the API server may reach it from its own machine; --probe finds out")
+				f = f.withSeverity(lint.Warning)
+			}
+			found = append(found, f)
 		}
 	}
 	return found
+}
+
+// mayDiffer reports whether a connection from here can fail although the API server reaches the server: its machine can
+// resolve other names and reach other addresses than this one.
+func (s *Snapshot) mayDiffer(b Backend, p Problem) bool {
+	service := s.Services[b.Service]
+	outside := !b.IsService() || service != nil && service.Spec.Type == corev1.ServiceTypeExternalName
+	return outside && p != NotTLS && p != Alert
+}
+
+// fails reports whether the API server itself says that calls of a target fail.
+func (s *Snapshot) fails(t *Target) bool {
+	c := s.CallsOf(t)
+	return len(s.Failures[t]) > 0 || t.Unavailable != "" || c != nil && (isMuch(c.Failed, c.All) || isMuch(c.Ignored, c.All))
 }
 
 // commands returns commands that show the Pods of a Service.

@@ -196,8 +196,16 @@ func (m *Metrics) add(other *Metrics, sign float64) {
 	}
 }
 
-// Above returns the number of calls that took longer than bound seconds. bound must be a bound of the histogram.
-func (c *Calls) Above(bound float64) float64 { return c.All - c.Within[bound] }
+// Above returns the number of calls that certainly took longer than this, in seconds. The histograms of the API server have
+// different bounds, so the lowest bound counts that is not below it.
+func (c *Calls) Above(seconds float64) float64 {
+	for _, bound := range slices.Sorted(maps.Keys(c.Within)) {
+		if bound >= seconds {
+			return c.All - c.Within[bound]
+		}
+	}
+	return 0
+}
 
 // AtMost returns the lowest bound of the histogram, in seconds, within which at least this share of the calls ended. It
 // returns 0 if too many calls took longer than the highest bound, or if there were no calls.

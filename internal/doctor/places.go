@@ -4,6 +4,7 @@ package doctor
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/admitkit/admitkit/internal/textutil"
 )
@@ -64,11 +66,22 @@ func (s *Snapshot) place(b Backend, targets []*Target) *Finding {
 	case service.Spec.ClusterIP == corev1.ClusterIPNone:
 		return fault("service-headless", nil, fmt.Sprintf("clusterIP of the Service %s is None, so the API server has no address to call", name))
 	}
-	at := slices.IndexFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == b.Port })
-	if at < 0 {
+	port := portOf(service, b.Port)
+	if port == nil {
 		return fault("service-port", nil, fmt.Sprintf("the API server calls port %d, and the Service %s has %s", b.Port, name, portsOf(service)))
 	}
-	return s.placeOnPods(service, service.Spec.Ports[at], fault)
+	return s.placeOnPods(service, *port, fault)
+}
+
+// portOf returns the TCP port of a Service with this number, or else any other one, or nil.
+func portOf(s *corev1.Service, number int32) (found *corev1.ServicePort) {
+	for i := range s.Spec.Ports {
+		p := &s.Spec.Ports[i]
+		if p.Port == number && (found == nil || p.Protocol == corev1.ProtocolTCP) {
+			found = p
+		}
+	}
+	return found
 }
 
 // remaining returns ": " and the reason why the deletion of a namespace has not ended, or "".
@@ -97,7 +110,7 @@ func (s *Snapshot) placeOnPods(service *corev1.Service, port corev1.ServicePort,
 	name, in := nameOf(service), namespaceFlag(service.Namespace)
 	slices, slicesKnown := s.Slices[name]
 	pods, podsKnown := s.Pods[name]
-	all, ready := endpoints(slices, port.Name)
+	all, ready := endpoints(service, slices, port.Name)
 	selector := labels.SelectorFromSet(service.Spec.Selector).String()
 	list := Backend{Service: name}.podCommands(service)
 	switch {
@@ -140,10 +153,16 @@ func (s *Snapshot) stopped(service *corev1.Service) (evidence []string) {
 	return evidence
 }
 
-// endpoints returns the endpoints for a named port of a Service, and those that are ready. The name is empty if the
-// Service has one port without a name.
-func endpoints(all []discoveryv1.EndpointSlice, port string) (every, ready []Endpoint) {
+// endpoints returns the endpoints for a named port of a Service, and those that get connections: the ready ones, or if
+// there are none, those that terminate and still serve (kubernetes pkg/proxy/topology.go, CategorizeEndpoints). The name
+// is empty if the Service has one port without a name. Of a Service with IPv4 and IPv6, only the family of the clusterIP
+// counts, which the API server calls.
+func endpoints(service *corev1.Service, all []discoveryv1.EndpointSlice, port string) (every, ready []Endpoint) {
+	var ending []Endpoint
 	for _, slice := range all {
+		if !isFamily(slice.AddressType, service.Spec.ClusterIP) {
+			continue
+		}
 		for _, p := range slice.Ports {
 			if p.Port == nil || p.Name != nil && *p.Name != port || p.Name == nil && port != "" {
 				continue
@@ -157,13 +176,25 @@ func endpoints(all []discoveryv1.EndpointSlice, port string) (every, ready []End
 					one.Pod = e.TargetRef.Name
 				}
 				every = append(every, one)
-				if e.Conditions.Ready == nil || *e.Conditions.Ready {
+				switch c := e.Conditions; {
+				case ptr.Deref(c.Ready, true):
 					ready = append(ready, one)
+				case ptr.Deref(c.Serving, false) && ptr.Deref(c.Terminating, false):
+					ending = append(ending, one)
 				}
 			}
 		}
 	}
+	if len(ready) == 0 {
+		ready = ending
+	}
 	return every, ready
+}
+
+// isFamily reports whether addresses of a type belong to a cluster IP, as far as it is known.
+func isFamily(of discoveryv1.AddressType, clusterIP string) bool {
+	ip, err := netip.ParseAddr(clusterIP)
+	return err != nil || of == "" || ip.Is4() == (of == discoveryv1.AddressTypeIPv4)
 }
 
 // An Endpoint is an address behind a Service.
@@ -179,13 +210,22 @@ func (s *Snapshot) Endpoints(b Backend) []Endpoint {
 	if service == nil {
 		return nil
 	}
-	for _, p := range service.Spec.Ports {
-		if p.Port == b.Port {
-			_, ready := endpoints(s.Slices[b.Service], p.Name)
-			return ready
+	port := portOf(service, b.Port)
+	if port == nil {
+		return nil
+	}
+	_, ready := endpoints(service, s.Slices[b.Service], port.Name)
+	return ready
+}
+
+// running returns the Pods of a Service that have not ended and are not being deleted. Evicted Pods stay for long.
+func (s *Snapshot) running(service types.NamespacedName) (pods []corev1.Pod) {
+	for _, p := range s.Pods[service] {
+		if p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodFailed && p.Status.Phase != corev1.PodSucceeded {
+			pods = append(pods, p)
 		}
 	}
-	return nil
+	return pods
 }
 
 // havePort reports whether a container of a Pod has a port with this name.

@@ -48,7 +48,7 @@ func callProblems(s *Snapshot) (all []symptom) {
 			continue
 		}
 		report := func(check, format string, n, of float64) {
-			if n >= minAtFault && n > maxFailures*of {
+			if isMuch(n, of) {
 				all = append(all, symptom{check: check, target: t, evidence: []string{fmt.Sprintf("%s, %.0f of %.0f %s", s.Traffic.when(), n, of, format)}})
 			}
 		}
@@ -57,6 +57,11 @@ func callProblems(s *Snapshot) (all []symptom) {
 		report("condition-errors", "evaluations of matchConditions failed", c.ConditionErrors, c.All+c.ConditionErrors)
 	}
 	return all
+}
+
+// isMuch reports whether so many failures of calls count.
+func isMuch(failures, calls float64) bool {
+	return failures >= minAtFault && failures > maxFailures*calls
 }
 
 // slow reports webhooks for which requests wait long. A failed call often takes until its timeout, so that a cause of

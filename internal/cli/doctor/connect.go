@@ -94,6 +94,10 @@ func (r *reader) destinations(b doctor.Backend) []destination {
 		if err != nil {
 			return nil
 		}
+		if isLoopback(u.Hostname()) && !r.isServerHere() {
+			r.gap("connect to", schema.GroupResource{Resource: b.URL}, "", errOtherMachine)
+			return nil
+		}
 		return []destination{direct(net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")))}
 	}
 	service := r.s.Services[b.Service]
@@ -117,6 +121,21 @@ func (r *reader) destinations(b doctor.Backend) []destination {
 		all = append(all, w)
 	}
 	return all
+}
+
+// errOtherMachine is the reason why doctor does not try a loopback address.
+var errOtherMachine = errors.New("this is an address of the API server's own machine: with --probe, the API server calls it")
+
+// isLoopback reports whether a host is a loopback address.
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// isServerHere reports whether the API server can run on this machine.
+func (r *reader) isServerHere() bool {
+	u, err := url.Parse(r.config.Host)
+	return err == nil && isLoopback(u.Hostname())
 }
 
 // notForwarded records that the API server or a kubelet does not forward connections. It asks the API server whether a

@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -145,12 +147,35 @@ func (p *prober) judge(err error) error {
 		}
 		return nil // a denial, or a check of the API server: the metrics tell whether the webhook was called
 	}
-	for _, t := range p.s.Targets {
-		if t.Webhook == match[1] && t.Fails && !slices.Contains(p.s.Failures[t], match[2]) {
+	for _, t := range failing(p.s.Targets, match[1], match[2]) {
+		if !slices.Contains(p.s.Failures[t], match[2]) {
 			p.s.Failures[t] = append(p.s.Failures[t], match[2])
 		}
 	}
 	return nil
+}
+
+// failing returns the webhooks that a message of the API server can be about. Two configurations may have webhooks of the
+// same name. Then the URL in the message says which one it is, if there is one.
+func failing(targets []*doctor.Target, webhook, message string) (all []*doctor.Target) {
+	for _, t := range targets {
+		if t.Webhook == webhook && t.Fails {
+			all = append(all, t)
+		}
+	}
+	called := slices.DeleteFunc(slices.Clone(all), func(t *doctor.Target) bool { return !strings.Contains(message, `"`+urlOf(t)+"?") })
+	if len(called) > 0 {
+		return called
+	}
+	return all
+}
+
+// urlOf returns the URL that the API server calls, without its parameters.
+func urlOf(t *doctor.Target) string {
+	if b := t.Backend; b.IsService() {
+		return "https://" + net.JoinHostPort(b.Host(), strconv.Itoa(int(b.Port))) + "/" + strings.TrimPrefix(t.Path, "/")
+	}
+	return t.Backend.URL + t.Path
 }
 
 // A candidate is a resource that a rule covers.

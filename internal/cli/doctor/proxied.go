@@ -95,7 +95,7 @@ func proxiedOf(code int, body []byte) (doctor.Proxied, error) {
 	if code < 400 || json.Unmarshal(body, &s) != nil || s.Kind != "Status" {
 		return doctor.Proxied{}, nil
 	}
-	if cause, failed := strings.CutPrefix(s.Message, dialing); failed && !strings.HasPrefix(cause, "tls: ") { // TLS begins after the connection
+	if cause, failed := strings.CutPrefix(s.Message, dialing); failed && !isConnected(cause) {
 		return doctor.Proxied{Problem: problemIn(cause), Error: cause}, nil
 	}
 	noEndpoints := s.Reason == metav1.StatusReasonNotFound && s.Details != nil && s.Details.Kind == "services" ||
@@ -104,6 +104,12 @@ func proxiedOf(code int, body []byte) (doctor.Proxied, error) {
 		return doctor.Proxied{}, &apierrors.StatusError{ErrStatus: s}
 	}
 	return doctor.Proxied{}, nil
+}
+
+// isConnected reports whether an error can only come after the connection was made: TLS and HTTP begin then. A server
+// that wants a client certificate answers with "remote error: tls: certificate required".
+func isConnected(cause string) bool {
+	return strings.Contains(cause, "tls: ") || strings.Contains(cause, "HTTP response") || strings.HasSuffix(cause, "EOF")
 }
 
 func problemIn(cause string) doctor.Problem {

@@ -131,6 +131,8 @@ func TestProxiedOf(t *testing.T) {
 		{"nothing answers", 503, status("ServiceUnavailable", dialing+"dial tcp 10.0.0.1:9443: i/o timeout"), doctor.Silent, false},
 		{"a proxy in between fails", 503, status("ServiceUnavailable", dialing+"proxy error"), doctor.Broken, false},
 		{"it connects, and the handshake fails", 503, status("ServiceUnavailable", dialing+"tls: first record does not look like a TLS handshake"), 0, false},
+		{"it connects, and the server wants a client certificate", 503, status("ServiceUnavailable", dialing+"remote error: tls: certificate required"), 0, false},
+		{"it connects, and the server speaks HTTP", 503, status("ServiceUnavailable", dialing+"http: server gave HTTP response to HTTPS client"), 0, false},
 		{"no Endpoints", 503, status("ServiceUnavailable", `no endpoints available for service \"hook\"`), 0, true},
 		{"no Endpoints object", 404, status("NotFound", "not found"), 0, true},
 		{"forbidden", 403, status("Forbidden", "no"), 0, true},
