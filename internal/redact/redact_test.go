@@ -278,6 +278,15 @@ func TestLongTexts(t *testing.T) {
 	began := time.Now()
 	for reason, object := range map[string]string{
 		"credentials on one line":   `{"a":"` + repeat("password: ") + `\n"}`,
+		"references on one line":    `{"a":"` + repeat("password: ${a} ") + `\n"}`,
+		"empty values on one line":  `{"a":"` + repeat(`password: '' `) + `\n"}`,
+		"blocks on one line":        `{"a":"` + repeat("password: | ") + `\n"}`,
+		"empty lines":               `{"a":"` + repeat("password:\\n") + `"}`,
+		"credentials of registries": `{"a":"` + repeat("auth=") + `"}`,
+		"tags":                      `{"a":"` + repeat("<password>") + `"}`,
+		"cookies":                   `{"a":"` + repeat("cookie: 0 ") + `"}`,
+		"one flag after another":    `{"args":["` + repeat("-u a:b -pa1 -p /a ") + `"]}`,
+		"signs after addresses":     `{"a":"` + repeat("a://a:a,") + `"}`,
 		"flags":                     `{"args":["` + repeat("--password x ") + `"]}`,
 		"signs":                     `{"a":"` + repeat("@") + `"}`,
 		"addresses":                 `{"a":"` + repeat("a://a:a@") + `"}`,

@@ -54,9 +54,10 @@ func (s *scanner) xml(start, i int, name string) {
 	}
 }
 
-// base64At returns the word of base64 after spaces and quotes.
+// base64At returns the word of base64 after spaces and quotes, or its beginning.
 func (s *scanner) base64At(i int) string {
-	text := strings.TrimLeft(s.text[i:], " \t\"'\\")
+	const most = 1024
+	text := strings.TrimLeft(s.text[i:min(i+most, len(s.text))], " \t\"'\\")
 	end := 0
 	for end < len(text) && (isWordByte(text[end]) || strings.IndexByte("+/=_-", text[end]) >= 0) {
 		end++
@@ -124,6 +125,9 @@ func (s *scanner) longer(end int) int {
 // block adds the lines of the value of a YAML field, if the value begins in the line after i: a text after | or >, a
 // list, or a text without quotes. It reports whether there is such a value.
 func (s *scanner) block(i int) bool {
+	if i == len(s.text) || strings.IndexByte("\r\n|>", s.text[i]) < 0 {
+		return false
+	}
 	head, after, ok := strings.Cut(s.text[i:], "\n")
 	head = strings.TrimRight(head, " \r")
 	literal := head != "" && (head[0] == '|' || head[0] == '>') && strings.Trim(head[1:], digits+"+-") == ""

@@ -162,8 +162,8 @@ func (s *scanner) value(i int, sentence bool) {
 	if !sentence && strings.HasPrefix(s.text[i:], "\\\n") { // the command goes on in the next line
 		i += len(s.text[i:]) - len(strings.TrimLeft(s.text[i:], "\\\n \t"))
 	}
-	if s.lines && sentence && s.block(i) {
-		return
+	if isReferenceAt(s.text[i:]) || s.lines && sentence && s.block(i) {
+		return // before the rest of the line is read, so that the time does not grow with the square of the size
 	}
 	escaped := strings.HasPrefix(s.text[i:], `\"`)
 	if escaped {
@@ -187,10 +187,14 @@ func (s *scanner) value(i int, sentence bool) {
 	word := s.text[i:end]
 	switch {
 	case sentence && proseWords[strings.ToLower(strings.TrimRight(word, ".:"))]:
-	case strings.HasPrefix(word, "$(") || strings.HasPrefix(word, "${") || strings.HasPrefix(word, "{{"): // a reference
 	default:
 		s.add(i, i+len(strings.TrimRight(word, ". ")))
 	}
+}
+
+// isReferenceAt reports whether a text begins with a reference to a variable.
+func isReferenceAt(text string) bool {
+	return strings.HasPrefix(text, "$(") || strings.HasPrefix(text, "${") || strings.HasPrefix(text, "{{")
 }
 
 // closing returns the index of the quote that ends a quoted text.

@@ -43,6 +43,8 @@ type files struct {
 	create   func(string) (io.WriteCloser, error) // creates a file
 
 	to      io.WriteCloser // nil if there is no current file
+	name    string         // of the current file
+	kept    bool           // the current file has records on the disk
 	buffer  *bufio.Writer
 	gzip    *gzip.Writer
 	size    int64 // of the current file, in bytes
@@ -102,10 +104,9 @@ func (f *files) open() bool {
 		f.fail(err)
 		return false
 	}
-	f.to, f.size, f.created = to, 0, now
+	f.to, f.name, f.kept, f.size, f.created = to, filepath.Join(f.dir, name), false, 0, now
 	f.buffer = bufio.NewWriterSize(f, 64<<10)
 	f.gzip, _ = gzip.NewWriterLevel(f.buffer, gzip.BestSpeed) // the level is valid
-	f.prune()
 	return true
 }
 
@@ -164,11 +165,16 @@ func (f *files) close() {
 	f.written()
 }
 
-// written counts the lines as recorded.
+// written counts the lines as recorded. For the first ones of a file, it deletes the oldest files: not earlier, so that a
+// full disk does not replace recordings by empty files.
 func (f *files) written() {
 	f.counts.recorded.Add(f.pending)
 	f.pending, f.wait = 0, 0
 	f.lastErr.Store(nil)
+	if !f.kept {
+		f.kept = true
+		f.prune()
+	}
 }
 
 func (f *files) drop() {
@@ -176,12 +182,17 @@ func (f *files) drop() {
 	f.pending = 0
 }
 
-// fail closes the current file after an error, and counts the lines that may not be on the disk as dropped.
+// fail closes the current file after an error, and counts the lines that may not be on the disk as dropped. It deletes a
+// file that has no records.
 func (f *files) fail(err error) {
 	if f.to != nil {
 		_ = f.to.Close() // the first error counts
 		f.to = nil
 	}
+	if f.name != "" && !f.kept {
+		_ = os.Remove(f.name)
+	}
+	f.name = ""
 	f.drop()
 	f.wait = min(max(2*f.wait, firstRetry), lastRetry)
 	f.retryAt = time.Now().Add(f.wait)

@@ -32,10 +32,16 @@ func (r *Recorder) Handler(next http.Handler) http.Handler {
 		own.Header.Del("Accept-Encoding")
 		own.Body = &copiedBody{ReadCloser: req.Body, to: c, length: req.ContentLength}
 		own.GetBody = nil
+		returned := false
 		defer func() { // also if next panics to end the connection
-			c.end(req, time.Since(start))
+			took := time.Since(start)
+			if returned && c.isAnswered() {
+				_ = http.NewResponseController(w).Flush() // so that the client does not wait for what follows
+			}
+			c.end(req, took)
 		}()
 		next.ServeHTTP(&copiedWriter{ResponseWriter: w, to: c}, own)
+		returned = true
 	})
 }
 
@@ -50,6 +56,12 @@ type callCopy struct {
 	code     int  // 0 if there was no answer
 	failed   bool // there was no memory for the copy
 	ended    bool
+}
+
+func (c *copying) isAnswered() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.code != 0
 }
 
 // append appends p to one of the copies.
