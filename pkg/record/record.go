@@ -66,7 +66,8 @@ type Options struct {
 	MaxFileBytes int64
 	// MaxFileAge is the age of a file after which a new one begins. The default is 24 hours.
 	MaxFileAge time.Duration
-	// MaxFiles is the number of files in Dir. When a new file begins, the oldest ones are deleted. The default is 10.
+	// MaxFiles is the number of files in Dir. When the first records of a new file are on the disk, the oldest files are
+	// deleted. The default is 10.
 	MaxFiles int
 	// MaxQueueBytes limits the memory for calls that are not written yet. When the queue is full, records are dropped.
 	// The default is 16 MiB.

@@ -70,14 +70,15 @@ func isNamespace(req *webhook.ModeRequest) bool {
 		(req.Operation == admissionv1.Create || req.Operation == admissionv1.Update)
 }
 
-// labelled returns the mode that the labels of a Namespace choose, or "" if none applies. A label is ignored if its value
-// is neither a version nor latest.
+// labelled returns the mode that the labels of a Namespace choose, or "" if none applies. If a value is neither a version
+// nor latest, enforce applies to every version, as in PodSecurity, and the other labels are ignored: a mistake must not
+// weaken the policy.
 func (h *Hook) labelled(own labels.Set) webhook.Mode {
 	for _, label := range []struct {
 		name string
 		mode webhook.Mode
 	}{{"enforce", webhook.Enforce}, {"warn", webhook.Warn}, {"audit", webhook.Shadow}} {
-		if value, ok := own[h.NamespaceLabels+"/"+label.name]; ok && coversVersion(value, h.Version) {
+		if value, ok := own[h.NamespaceLabels+"/"+label.name]; ok && (coversVersion(value, h.Version) || label.mode == webhook.Enforce && !isVersion(value)) {
 			return label.mode
 		}
 	}
@@ -92,6 +93,11 @@ func coversVersion(value, version string) bool {
 	most, err := parseVersion(value)
 	own, invalid := parseVersion(version)
 	return err == nil && invalid == nil && own <= most
+}
+
+func isVersion(value string) bool {
+	_, err := parseVersion(value)
+	return err == nil || value == latest
 }
 
 var errNoVersion = errors.New("must be a version such as v3")

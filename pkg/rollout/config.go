@@ -47,7 +47,8 @@ type Hook struct {
 	// decides. Labels take precedence over Rules. Empty means that labels are not read.
 	NamespaceLabels string `json:"namespaceLabels,omitempty"`
 	// Version is the version of the policy in this program, such as v3. A label with the value v2 applies to v2 and
-	// earlier, and one with the value latest to all versions. It is required with NamespaceLabels.
+	// earlier, and one with the value latest to all versions. If another value is no version, DOMAIN/enforce applies to all
+	// versions, and the other labels do not apply. Version is required with NamespaceLabels.
 	Version string `json:"version,omitempty"`
 	// Rules are tried in this order. The first one that matches a request decides.
 	Rules []Rule `json:"rules,omitempty"`

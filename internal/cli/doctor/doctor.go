@@ -105,13 +105,14 @@ func Run(ctx context.Context, s *screen.Screen, o Options) (*Report, error) {
 }
 
 func (o *Options) run(ctx context.Context, s *screen.Screen, config *rest.Config) (*Report, error) {
-	now := time.Now
-	if o.Now != nil {
-		now = o.Now
-	}
-	kubernetes, err := versionOf(ctx, config)
+	var server clock
+	kubernetes, err := versionOf(ctx, server.observe(config))
 	if err != nil {
 		return nil, err
+	}
+	now := server.now
+	if o.Now != nil {
+		now = o.Now
 	}
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {

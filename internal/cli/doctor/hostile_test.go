@@ -3,7 +3,11 @@
 package doctor
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -54,6 +58,24 @@ func TestFailingOfOneName(t *testing.T) {
 			if got[i] != want[i] {
 				t.Errorf("%s: webhook %d is %+v", message, i, got[i])
 			}
+		}
+	}
+}
+
+// TestClock requires that the time is that of the API server, if the clock of this machine is wrong.
+func TestClock(t *testing.T) {
+	for _, ahead := range []time.Duration{-48 * time.Hour, 0, 48 * time.Hour} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Date", time.Now().Add(ahead).UTC().Format(http.TimeFormat))
+			_, _ = io.WriteString(w, `{"gitVersion":"v1.36.0"}`)
+		}))
+		defer server.Close()
+		var c clock
+		if got, err := versionOf(t.Context(), c.observe(&rest.Config{Host: server.URL})); err != nil || got != "v1.36.0" {
+			t.Fatalf("%q, %v", got, err)
+		}
+		if got := time.Until(c.now()); (got - ahead).Abs() > mostSkew {
+			t.Errorf("the clock is %s ahead, want %s", got, ahead)
 		}
 	}
 }
