@@ -46,6 +46,12 @@ func TestUnusualPlaces(t *testing.T) {
 		{"a deeper list in YAML", "hunter2", `{"spec":{"values":"a:\n  tokens:\n    - \"SECRET\"\n"}}`},
 		{"a Secret as YAML with quotes", "hunter2", `{"spec":{"manifest":"kind: \"Secret\"\nstringData:\n  a: SECRET\n"}}`},
 		{"a block of a Secret as YAML", "hunter two", `{"spec":{"manifest":"kind: Secret\nstringData:\n  a: |\n    x\n    SECRET\n"}}`},
+		{"a header with values", "hunter2", `{"spec":{"headers":{"Authorization":{"values":["SECRET"]}}}}`},
+		{"the data of a secret", "hunter2", `{"spec":{"secret":{"data":"SECRET"}}}`},
+		{"a string of a secret", "hunter2", `{"spec":{"secretString":"SECRET"}}`},
+		{"an assignment with two signs", "hunter2", `{"spec":{"text":"password := SECRET"}}`},
+		{"an assignment with an arrow", "hunter2", `{"spec":{"text":"password => SECRET"}}`},
+		{"the URL of a chat", "T0123/B0456/abcdefgh1234", `{"spec":{"url":"https://hooks.slack.com/services/SECRET"}}`},
 		{"XML", "hunter2", `{"spec":{"config":"<server><password>SECRET</password></server>"}}`},
 	} {
 		t.Run(in.reason, func(t *testing.T) {

@@ -22,7 +22,7 @@ func isCredential(name string) bool {
 		name = strings.ToLower(name)
 		return strings.HasSuffix(name, "access_key_id") || strings.HasSuffix(name, "accesskeyid")
 	case "string":
-		return previous == "connection"
+		return previous == "connection" || previous == "secret"
 	case "signature": // of a URL of a store
 		return previous == "amz"
 	}

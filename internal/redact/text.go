@@ -89,6 +89,9 @@ func (s *scanner) pairs() {
 // pair finds the value after the separator at i, if the word before it names a credential.
 func (s *scanner) pair(i int) {
 	end := i
+	if end > 0 && s.text[i] == '=' && s.text[i-1] == ':' { // password := …
+		end--
+	}
 	for end > 0 && strings.IndexByte(" \"'\\", s.text[end-1]) >= 0 {
 		end--
 	}
@@ -103,9 +106,12 @@ func (s *scanner) pair(i int) {
 	if s.text[i] == ':' && start > 0 && s.text[start-1] == ':' {
 		return // a part of a user name, as in system:serviceaccount:secret:default
 	}
-	if s.text[i] == '>' {
+	switch {
+	case s.text[i] == '>':
 		s.xml(start, i, name)
 		return
+	case strings.HasPrefix(s.text[i:], "=>"):
+		i++
 	}
 	switch {
 	case isHeader(name):

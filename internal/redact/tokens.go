@@ -14,7 +14,7 @@ var known = lazy(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(\.[A-Za-z0-9_-]*)?` 
 	`|\b(AKIA|ASIA)[0-9A-Z]{16}\b|\bgh[pousr]_[0-9A-Za-z]{20,}|\bgithub_pat_[0-9A-Za-z_]{20,}|\bglpat-[0-9A-Za-z_-]{16,}` +
 	`|\bxox[a-z]-[0-9A-Za-z-]{10,}|\b[sr]k[-_][0-9A-Za-z_-]{16,}|\bAIza[0-9A-Za-z_-]{30,}|\bnpm_[0-9A-Za-z]{30,}` +
 	`|\bhv[sbr]\.[0-9A-Za-z_-]{20,}|\bSG\.[0-9A-Za-z_-]{16,}\.[0-9A-Za-z_-]{16,}|\bya29\.[0-9A-Za-z_-]{20,}` +
-	`|\bdop_v1_[0-9a-f]{40,}|\bAGE-SECRET-KEY-1[0-9A-Z]{20,}|\$(2[aby]|apr1|[156])\$[./0-9A-Za-z$]{16,}`)
+	`|\bdop_v1_[0-9a-f]{40,}|\bAGE-SECRET-KEY-1[0-9A-Z]{20,}|\bhooks\.slack\.com/services/[0-9A-Za-z/]{12,}|\$(2[aby]|apr1|[156])\$[./0-9A-Za-z$]{16,}`)
 
 // mayBeKnown reports whether a text has the beginning of a token that known matches. Most texts have none, and the
 // regular expression is slow.
@@ -44,7 +44,7 @@ func mayBeKnown(text string) bool {
 
 var knownPrefixes = [...]string{
 	"eyJ", "AKIA", "ASIA", "AIza", "AGE-", "gh", "github_pat_", "glpat-",
-	"xox", "sk-", "sk_", "rk-", "rk_", "npm_", "hv", "SG.", "ya29.", "dop_v1_",
+	"xox", "sk-", "sk_", "rk-", "rk_", "npm_", "hv", "hooks.slack", "SG.", "ya29.", "dop_v1_",
 }
 
 // tokens finds tokens by their form, and long random texts.

@@ -235,7 +235,7 @@ func ruleOfVariable(f facts, p place, name string, value *node) rule {
 }
 
 // valueNames are the names of fields that hold the value of the credential that the field around them names.
-var valueNames = setOf("value plain plaintext plainText literal inline")
+var valueNames = setOf("value values data text content plain plaintext plainText literal inline")
 
 // isMapOfTexts reports whether a value is a map of strings, and not a reference to another object.
 func isMapOfTexts(n *node) bool {
