@@ -58,7 +58,7 @@ type callCopy struct {
 	ended    bool
 }
 
-func (c *copying) isAnswered() bool {
+func (c *callCopy) isAnswered() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.code != 0
