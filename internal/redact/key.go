@@ -30,10 +30,16 @@ func NewKey() Key {
 // KeyFile reads a key from a file. If the file does not exist, KeyFile creates it with a random key. Only its owner can
 // read it. KeyFile returns an error if the file cannot be read or created, or has another content.
 func KeyFile(name string) (Key, error) {
-	text, err := os.ReadFile(name)
+	k, err := ReadKey(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return writeKey(name)
 	}
+	return k, err
+}
+
+// ReadKey reads a key from a file, which must exist.
+func ReadKey(name string) (Key, error) {
+	text, err := os.ReadFile(name)
 	if err != nil {
 		return Key{}, fmt.Errorf("cannot read the key: %w", err)
 	}

@@ -5,7 +5,6 @@ package audit
 import (
 	"cmp"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -68,7 +67,7 @@ func (t *tally) judgeWithheld(q *request) {
 			if n.key != o.key || mode == "" || !t.options.wants(hook{name: n.about}) {
 				continue
 			}
-			k := withheldKey{hook: n.about, mode: mode, outcome: o.outcome, namespace: q.object.namespace, owner: q.owner(), reason: clip(q.withoutName(n.text), mostMessage)}
+			k := withheldKey{hook: n.about, mode: mode, outcome: o.outcome, namespace: q.object.namespace, owner: q.owner(), reason: clip(textutil.WithoutName(n.text, q.object.name), mostMessage)}
 			if k.owner == "" {
 				k.user = clip(q.user, mostText)
 			}
@@ -110,21 +109,6 @@ func (q *request) owner() (owner string) {
 		})
 	})
 	return owner
-}
-
-// generatedName matches a name that the API server has generated from a prefix. The log often lacks such a name.
-var generatedName = regexp.MustCompile(`[a-z0-9][a-z0-9.-]*-[bcdfghjklmnpqrstvwxz2456789]{5}\b`)
-
-// withoutName replaces the name of the object in a text, and generated names, by "…". It keeps a name without quotes that
-// may be a word of the text.
-func (q *request) withoutName(text string) string {
-	if name := q.object.name; name != "" {
-		text = strings.ReplaceAll(text, `"`+name+`"`, `"…"`)
-		if strings.ContainsAny(name, "-.0123456789") {
-			text = regexp.MustCompile(`(^|[^a-z0-9.-])`+regexp.QuoteMeta(name)+`($|[^a-z0-9-])`).ReplaceAllString(text, "${1}…${2}")
-		}
-	}
-	return generatedName.ReplaceAllString(text, "…")
 }
 
 // withheldRows returns the rows. The hook with the most requests comes first, and for each hook the reason with the most.

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/admitkit/admitkit/pkg/record"
+	"github.com/admitkit/admitkit/pkg/webhook"
+)
+
+// A fakeTB records what Check reports.
+type fakeTB struct {
+	t      *testing.T
+	failed string
+	logged string
+}
+
+func (*fakeTB) Helper()                          {}
+func (f *fakeTB) Context() context.Context       { return f.t.Context() }
+func (f *fakeTB) Errorf(format string, a ...any) { f.failed += fmt.Sprintf(format, a...) }
+func (f *fakeTB) Fatalf(format string, a ...any) { f.failed += "FATAL " + fmt.Sprintf(format, a...) }
+func (f *fakeTB) Logf(format string, a ...any)   { f.logged += fmt.Sprintf(format, a...) }
+
+func TestCheck(t *testing.T) {
+	allow := validating(func(*corev1.Pod) error { return nil })
+	deny := validating(func(pod *corev1.Pod) error {
+		if pod.Name == "web-2" {
+			return webhook.Deny("no owner")
+		}
+		return nil
+	})
+	dir := recordWith(t, allow, record.Options{}, body("web-1", ""), body("web-2", ""), body("web-3", ""))
+	check := func(h *webhook.Hook) *fakeTB {
+		f := &fakeTB{t: t}
+		Check(f, h, dir)
+		return f
+	}
+	if f := check(allow); f.failed+f.logged != "" {
+		t.Errorf("the same version: %+v", f)
+	}
+	f := check(deny)
+	for _, want := range []string{"1 of 3 calls change: 1 decision.", "allowed before, denied now: no owner", "shop/web-2", "ADMITKIT_UPDATE=1"} {
+		if !strings.Contains(f.failed, want) {
+			t.Errorf("the report lacks %q:\n%s", want, f.failed)
+		}
+	}
+	if f := check(validating(func(*corev1.Pod) error { panic("no") })); !strings.Contains(f.failed, "3 of 3 calls change: 3 failures.") {
+		t.Errorf("a hook that panics: %s", f.failed)
+	}
+
+	t.Setenv("ADMITKIT_UPDATE", "1")
+	if f := check(deny); f.failed != "" {
+		t.Errorf("the update: %+v", f)
+	}
+	t.Setenv("ADMITKIT_UPDATE", "")
+	golden, err := os.ReadFile(filepath.Join(dir, "answers.golden"))
+	if err != nil || !strings.Contains(string(golden), ":2 CREATE pods shop/web-2: denied: 403 Forbidden: no owner\n") || strings.Count(string(golden), "\n") != 3 {
+		t.Errorf("the golden file is %v\n%s", err, golden)
+	}
+	if f := check(deny); f.failed != "" {
+		t.Errorf("the new version: %+v", f)
+	}
+	if f := check(allow); !strings.Contains(f.failed, "+ ") || !strings.Contains(f.failed, "shop/web-2: allowed\n- ") {
+		t.Errorf("the old version: %+v", f)
+	}
+	if f := (&fakeTB{t: t}); true {
+		Check(f, allow, t.TempDir())
+		if !strings.HasPrefix(f.failed, "FATAL replay: the folder ") {
+			t.Errorf("no recordings: %+v", f)
+		}
+	}
+}

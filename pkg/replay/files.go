@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/admitkit/admitkit/internal/textutil"
+	"github.com/admitkit/admitkit/pkg/record"
+)
+
+// A File says how much of a file could be read.
+type File struct {
+	Name string `json:"name"`
+	// Calls is the number of calls in the file, and Skipped the number of lines that are not calls.
+	Calls   int `json:"calls"`
+	Skipped int `json:"skipped,omitempty"`
+	// Problems says which lines were skipped and why, for the first ones, and why the file ends early.
+	Problems []string `json:"problems,omitempty"`
+}
+
+// An UnreadableError reports that the files have no call that could be compared.
+type UnreadableError struct{ Files []File }
+
+func (e *UnreadableError) Error() string {
+	var text strings.Builder
+	text.WriteString("replay: no call could be read")
+	for _, f := range e.Files {
+		fmt.Fprintf(&text, "\n%s: %s", f.Name, textutil.Count(f.Calls, "call"))
+		for _, problem := range f.Problems {
+			text.WriteString("; " + problem)
+		}
+	}
+	return text.String()
+}
+
+// filesOf returns the files with these names, and those with the suffix .gz in folders with these names, by name and so by
+// age.
+func filesOf(names []string) (files []string, err error) {
+	for _, name := range names {
+		info, err := os.Stat(name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, fmt.Errorf("replay: there is no file %s", name)
+		case err != nil:
+			return nil, fmt.Errorf("replay: cannot read the recording: %w", err)
+		case !info.IsDir():
+			files = append(files, name)
+			continue
+		}
+		inside, err := filepath.Glob(filepath.Join(name, "*.gz"))
+		if err != nil || len(inside) == 0 {
+			return nil, fmt.Errorf("replay: the folder %s has no recordings: want files *.gz", name)
+		}
+		slices.Sort(inside)
+		files = append(files, inside...)
+	}
+	return files, nil
+}
+
+// read calls use for the calls of a file that the options select, and adds the file to the report. A file that is damaged
+// is read as far as possible. Errors are those of use.
+func (r *runner) read(name string, use func(place, *record.Call) error) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return fmt.Errorf("replay: cannot read the recording: %w", err)
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	reader, out := record.NewReader(f), File{Name: name}
+	for call, err := range reader.All() {
+		if err != nil {
+			out.Problems = append(out.Problems, err.Error())
+			break
+		}
+		out.Calls++
+		if len(r.Webhooks) > 0 && !slices.Contains(r.Webhooks, call.Webhook) && !slices.Contains(r.Webhooks, call.Path) {
+			r.report.Excluded++
+			continue
+		}
+		if err := use(place{name, call.Line}, call); err != nil {
+			return err
+		}
+	}
+	report := reader.Report()
+	out.Skipped = report.Skipped
+	for _, line := range report.Examples {
+		out.Problems = append(out.Problems, fmt.Sprintf("line %d was skipped: %s", line.Line, line.Reason))
+	}
+	if report.CutOff != nil {
+		out.Problems = append(out.Problems, "the file is cut off: "+report.CutOff.Error())
+	}
+	r.report.Files = append(r.report.Files, out)
+	return nil
+}
