@@ -150,7 +150,7 @@ func commands(s *screen.Screen) []*cobra.Command {
 		newLint(s),
 		newExplain(s),
 		newAudit(s),
-		newRecord(s),
+		newRecord(s), newReplay(s),
 		newDoctor(s),
 		newAPIServer(s),
 		newVersion(s),

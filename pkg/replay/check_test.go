@@ -47,12 +47,12 @@ func TestCheck(t *testing.T) {
 		t.Errorf("the same version: %+v", f)
 	}
 	f := check(deny)
-	for _, want := range []string{"1 of 3 calls change: 1 decision.", "allowed before, denied now: no owner", "shop/web-2", "ADMITKIT_UPDATE=1"} {
+	for _, want := range []string{"1 of 3 calls changed: 1 decision.", "allowed before, denied now: no owner", "shop/web-2", "ADMITKIT_UPDATE=1"} {
 		if !strings.Contains(f.failed, want) {
 			t.Errorf("the report lacks %q:\n%s", want, f.failed)
 		}
 	}
-	if f := check(validating(func(*corev1.Pod) error { panic("no") })); !strings.Contains(f.failed, "3 of 3 calls change: 3 failures.") {
+	if f := check(validating(func(*corev1.Pod) error { panic("no") })); !strings.Contains(f.failed, "3 of 3 calls changed: 3 failures.") {
 		t.Errorf("a hook that panics: %s", f.failed)
 	}
 

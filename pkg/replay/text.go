@@ -33,13 +33,13 @@ func (r *Report) WriteText(w io.Writer, p Painter) error {
 	if len(r.Notes) > 0 {
 		t.WriteString(paint(p.Bold, "NOTES") + ", which do not count as changes\n")
 		for _, c := range r.Notes {
-			t.WriteString(textutil.Wrap("  ", fmt.Sprintf("%s, %s %s: %s, for %s", c.Webhook, c.Operation, c.Resource, c.Cause, textutil.Count(c.Calls, "call")), width) + "\n")
+			t.WriteString(textutil.Wrap("  ", fmt.Sprintf("%s, %s %s: %s, for %s", c.Webhook, c.Operation, c.Resource, c.Cause, textutil.Count(c.Calls, "call")), width))
 		}
 		t.WriteString("\n")
 	}
 	r.gaps(&t, p)
 	if r.Compared() > 0 {
-		fmt.Fprintf(&t, "%s%17s%10s%10s\n", paint(p.Bold, "LATENCY"), "p50", "p99", "max")
+		fmt.Fprintf(&t, "%s%11s%12s%12s\n", paint(p.Bold, "LATENCY"), "p50", "p99", "max")
 		fmt.Fprintf(&t, "before%s\nnow   %s\n\n", r.Before, r.After)
 	}
 	verdict := paint(p.Good, r.Verdict())
@@ -54,17 +54,17 @@ func (r *Report) WriteText(w io.Writer, p Painter) error {
 // String returns the columns of the table.
 func (l Latency) String() string {
 	column := func(d time.Duration) string { return fmt.Sprintf("%.2f ms", d.Seconds()*1000) }
-	return fmt.Sprintf("%18s%10s%10s", column(l.P50), column(l.P99), column(l.Max))
+	return fmt.Sprintf("%12s%12s%12s", column(l.P50), column(l.P99), column(l.Max))
 }
 
 func (c *Change) write(t *strings.Builder, p Painter) {
-	t.WriteString(textutil.Wrap(paint(p.Bad, "CHANGED")+"  ", c.Cause, width) + "\n")
+	t.WriteString(textutil.Wrap(paint(p.Bad, "CHANGED")+"  ", c.Cause, width))
 	line := func(label, text string) {
 		for i, one := range strings.Split(text, "\n") {
 			if i > 0 {
 				label = ""
 			}
-			t.WriteString(textutil.Wrap(fmt.Sprintf("  %-9s", label), textutil.VisibleLine(one), width) + "\n")
+			t.WriteString(textutil.Wrap(fmt.Sprintf("  %-9s", label), textutil.VisibleLine(one), width))
 		}
 	}
 	line("Webhook:", c.Webhook+", "+c.Operation+" "+c.Resource)
@@ -97,7 +97,7 @@ func (r *Report) gaps(t *strings.Builder, p Painter) {
 	}
 	t.WriteString(paint(p.Bold, "NOT COMPARED") + "\n")
 	for _, one := range lines {
-		t.WriteString(textutil.Wrap("  ", textutil.VisibleLine(one), width) + "\n")
+		t.WriteString(textutil.Wrap("  ", textutil.VisibleLine(one), width))
 	}
 	t.WriteString("\n")
 }
@@ -120,7 +120,7 @@ func (r *Report) Verdict() string {
 			parts = append(parts, textutil.CountAs(n, nouns[c][0], nouns[c][1]))
 		}
 	}
-	return fmt.Sprintf("%d of %s change: %s.", r.Changed, textutil.Count(r.Compared(), "call"), textutil.Join(parts, "and"))
+	return fmt.Sprintf("%d of %s changed: %s.", r.Changed, textutil.Count(r.Compared(), "call"), textutil.Join(parts, "and"))
 }
 
 var nouns = map[Class][2]string{Failure: {"failure", "failures"}, Decision: {"decision", "decisions"}, Denial: {"denial", "denials"}, Patch: {"patch", "patches"}}

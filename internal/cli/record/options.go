@@ -5,15 +5,14 @@ package record
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"math"
 	"net"
 	"net/url"
-	"os"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/admitkit/admitkit/internal/cli/trust"
 	"github.com/admitkit/admitkit/internal/problem"
 	"github.com/admitkit/admitkit/pkg/record"
 )
@@ -90,24 +89,13 @@ func parseSize(flag, text string) (int64, error) {
 }
 
 // checkTLS reads the CA of the webhook.
-func (o *Options) checkTLS() error {
+func (o *Options) checkTLS() (err error) {
 	if o.target.Scheme == "http" {
 		if o.CAFile != "" || o.ServerName != "" {
 			return problem.New("--ca-file and --server-name need an https URL in --to")
 		}
 		return nil
 	}
-	o.tls = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: o.ServerName}
-	if o.CAFile == "" {
-		return nil
-	}
-	data, err := os.ReadFile(o.CAFile)
-	if err != nil {
-		return problem.New("--ca-file: %w", err)
-	}
-	o.tls.RootCAs = x509.NewCertPool()
-	if !o.tls.RootCAs.AppendCertsFromPEM(data) {
-		return problem.New("--ca-file %s has no certificate", o.CAFile).Hint("--ca-file FILE, with the CA of the webhook's certificate in PEM")
-	}
-	return nil
+	o.tls, err = trust.Config(o.CAFile, o.ServerName)
+	return err
 }
