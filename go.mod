@@ -39,7 +39,7 @@ require (
 	sigs.k8s.io/yaml v1.6.0
 )
 
-require github.com/HdrHistogram/hdrhistogram-go v1.4.0 // indirect
+require github.com/HdrHistogram/hdrhistogram-go v1.4.0
 
 require (
 	cel.dev/expr v0.25.1 // indirect
