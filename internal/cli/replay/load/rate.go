@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package load sends recorded calls to a server at a rate, and measures the latency. It is for sizing: how many calls a
+// webhook can answer, and how fast.
+package load
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Rate says when calls are sent. One of its fields is set.
+type Rate struct {
+	// Factor is relative to the times in the recording: 10 sends ten times as fast.
+	Factor float64
+	// PerSecond is a number of calls per second, in equal distances.
+	PerSecond float64
+	// Max sends on each connection as soon as it is free.
+	Max bool
+}
+
+// ParseRate parses a rate such as 1x, 10x, 250/s or max.
+func ParseRate(text string) (Rate, error) {
+	number := func(unit string) (float64, bool) {
+		digits, found := strings.CutSuffix(text, unit)
+		n, err := strconv.ParseFloat(digits, 64)
+		return n, found && err == nil && n >= 0.001 && n <= 1e6
+	}
+	if text == "max" {
+		return Rate{Max: true}, nil
+	}
+	if n, ok := number("x"); ok {
+		return Rate{Factor: n}, nil
+	}
+	if n, ok := number("/s"); ok {
+		return Rate{PerSecond: n}, nil
+	}
+	return Rate{}, fmt.Errorf("%q is not a rate like 1x, 10x, 250/s or max", text)
+}
+
+// String returns the rate as ParseRate reads it.
+func (r Rate) String() string {
+	switch {
+	case r.Max:
+		return "max"
+	case r.Factor > 0:
+		return strconv.FormatFloat(r.Factor, 'f', -1, 64) + "x"
+	}
+	return strconv.FormatFloat(r.PerSecond, 'f', -1, 64) + "/s"
+}
+
+// maxGap is the longest pause between two recorded calls that is repeated. Recordings are sampled, so a longer pause says
+// little.
+const maxGap = 10 * time.Second
+
+// A schedule returns the time at which each call is due, from the beginning of the run.
+type schedule struct {
+	rate Rate
+	n    int
+	last time.Time // of the recorded call
+	due  time.Duration
+}
+
+// next returns when a call is due that was recorded at a time. It returns 0 for the rate max: at once.
+func (s *schedule) next(recorded time.Time) time.Duration {
+	n := s.n
+	s.n++
+	switch {
+	case s.rate.Max:
+		return 0
+	case s.rate.PerSecond > 0:
+		return time.Duration(math.Round(float64(n) / s.rate.PerSecond * float64(time.Second)))
+	}
+	if n > 0 {
+		gap := min(max(recorded.Sub(s.last), 0), maxGap)
+		s.due += time.Duration(float64(gap) / s.rate.Factor)
+	}
+	s.last = recorded
+	return s.due
+}
