@@ -34,6 +34,11 @@ Recordings have pseudonyms in place of secrets. With --key-file, the key of the
 recorder, secrets that the webhook sets are compared, too. Give the same
 --secret-path as for record.
 
+With --rate, replay is a load test: it sends the calls at the recorded times (1x),
+faster (10x), at a number per second (250/s), or as fast as the connections allow
+(max), and reports latencies instead of changes. Then the exit code is 1 if a call
+failed, and 2 if the rate was not reached.
+
 Exit codes:
 
   0  nothing changes
@@ -45,6 +50,8 @@ admitkit replay recordings --url https://127.0.0.1:9443 --ca-file ca.crt
 admitkit replay recordings --hook ./hooks -o text -o junit=replay.xml
 admitkit replay recordings --url https://127.0.0.1:9443 --against https://127.0.0.1:9444 \
     --ca-file ca.crt -o html=replay.html
+admitkit replay recordings --url https://127.0.0.1:9443 --ca-file ca.crt \
+    --rate 10x --connections 20 --duration 1m
 admitkit replay recordings/*.gz --hook ./hooks --webhook images.example.com --key-file key`,
 		Args: arguments("FILE|DIR..."),
 	}
@@ -59,6 +66,8 @@ admitkit replay recordings/*.gz --hook ./hooks --webhook images.example.com --ke
 	f.StringVar(&o.KeyFile, "key-file", "", "file with the key of the recorder's pseudonyms")
 	f.StringArrayVar(&o.SecretPaths, "secret-path", nil, "field `PATH` whose values the recorder replaced, such as spec.users[*].pin; can be repeated")
 	f.IntVar(&o.Workers, "connections", 8, "number of calls at the same time")
+	f.StringVar(&o.Rate, "rate", "", "`RATE` of a load test: 1x, 10x, 250/s or max")
+	f.DurationVar(&o.Duration, "duration", 0, "length of a load test; the recording is repeated (default each call once)")
 	f.DurationVar(&o.Timeout, "timeout", 10*time.Second, "time limit of a call")
 	outputs := outputFlag(c, "text", "json", "junit", "html")
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -69,6 +78,16 @@ admitkit replay recordings/*.gz --hook ./hooks --webhook images.example.com --ke
 			return err
 		}
 		o.Files = args
+		if o.Rate != "" {
+			report, err := replay.RunLoad(c.Context(), s, o)
+			if err != nil {
+				return err
+			}
+			if err := outputs.Write(s, report.Write); err != nil {
+				return err
+			}
+			return report.Err()
+		}
 		report, err := replay.Run(c.Context(), s, o)
 		if err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -97,4 +98,39 @@ func (r *runner) read(name string, use func(place, *record.Call) error) error {
 	}
 	r.report.Files = append(r.report.Files, out)
 	return nil
+}
+
+// Calls yields the calls of files, or of the files in folders, in their order. It skips lines that are not calls, and reads
+// damaged files as far as possible. An error ends it.
+func Calls(names ...string) iter.Seq2[*record.Call, error] {
+	return func(yield func(*record.Call, error) bool) {
+		files, err := filesOf(names)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for _, name := range files {
+			if !callsOf(name, yield) {
+				return
+			}
+		}
+	}
+}
+
+// callsOf yields the calls of a file, and returns false if the caller has enough.
+func callsOf(name string, yield func(*record.Call, error) bool) bool {
+	f, err := os.Open(name)
+	if err != nil {
+		return yield(nil, fmt.Errorf("replay: cannot read the recording: %w", err)) && false
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	for call, err := range record.NewReader(f).All() {
+		if err != nil {
+			return yield(nil, fmt.Errorf("replay: %s: %w", name, err)) && false
+		}
+		if !yield(call, nil) {
+			return false
+		}
+	}
+	return true
 }

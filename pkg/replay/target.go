@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/admitkit/admitkit/pkg/record"
 )
 
 // A Target is a version of a webhook that answers recorded calls. [Handler] and [URL] return targets.
@@ -46,6 +48,11 @@ func URL(address string, client *http.Client) (*Target, error) {
 
 // maxAnswer is the size of the largest answer that is read, in bytes. The API server reads no larger one.
 const maxAnswer = 3 << 20
+
+// Send sends a recorded call, and returns the HTTP code and the body of the answer. The error is nil if there was an answer.
+func (t *Target) Send(ctx context.Context, call *record.Call) (code int, answer []byte, err error) {
+	return t.call(ctx, call.Path, call.Request)
+}
 
 // call sends a review and returns the code and the body of the answer. The error is nil if there was an answer.
 func (t *Target) call(ctx context.Context, path string, body []byte) (code int, answer []byte, err error) {

@@ -35,20 +35,34 @@ type Options struct {
 	Webhooks           []string
 	Workers            int
 	Timeout            time.Duration
+	// Rate makes the run a load test: see load.ParseRate. Duration is its length, or 0 for each call once.
+	Rate     string
+	Duration time.Duration
+}
+
+// check checks the options that all runs have.
+func (o *Options) check() error {
+	switch {
+	case o.URL == "" && o.Hook == "":
+		return problem.New("the new version of the webhook is missing").
+			Hint("--url https://127.0.0.1:9443 --ca-file ca.crt, for a server").Hint("--hook ./hooks, for a Go package of hooks")
+	case o.Workers < 1:
+		return problem.New("--connections=%d is too small: the minimum is 1", o.Workers)
+	case o.Timeout <= 0:
+		return problem.New("--timeout=%s is too short: it must be greater than 0", o.Timeout)
+	case o.Duration < 0:
+		return problem.New("--duration=%s is negative", o.Duration)
+	case o.Duration > 0 && o.Rate == "":
+		return problem.New("--duration needs --rate").Hint("--rate max --duration %s", o.Duration)
+	case o.Rate != "" && o.Against != "":
+		return problem.New("--rate and --against exclude each other: a load test compares nothing")
+	}
+	return readable(o.KeyFile)
 }
 
 // Run replays the recordings. Changes are not an error.
 func Run(ctx context.Context, s *screen.Screen, o Options) (*Report, error) {
-	switch {
-	case o.URL == "" && o.Hook == "":
-		return nil, problem.New("the new version of the webhook is missing").
-			Hint("--url https://127.0.0.1:9443 --ca-file ca.crt, for a server").Hint("--hook ./hooks, for a Go package of hooks")
-	case o.Workers < 1:
-		return nil, problem.New("--connections=%d is too small: the minimum is 1", o.Workers)
-	case o.Timeout <= 0:
-		return nil, problem.New("--timeout=%s is too short: it must be greater than 0", o.Timeout)
-	}
-	if err := readable(o.KeyFile); err != nil {
+	if err := o.check(); err != nil {
 		return nil, err
 	}
 	r := &runner{Options: o, screen: s}
