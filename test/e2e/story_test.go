@@ -26,9 +26,12 @@ import (
 	"github.com/admitkit/admitkit/internal/cli/audit"
 	"github.com/admitkit/admitkit/internal/cli/cluster"
 	doctorcli "github.com/admitkit/admitkit/internal/cli/doctor"
+	replaycli "github.com/admitkit/admitkit/internal/cli/replay"
 	"github.com/admitkit/admitkit/internal/cli/screen"
 	"github.com/admitkit/admitkit/internal/devcert"
+	"github.com/admitkit/admitkit/internal/problem"
 	"github.com/admitkit/admitkit/pkg/record"
+	"github.com/admitkit/admitkit/pkg/replay"
 	"github.com/admitkit/admitkit/pkg/rollout"
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
@@ -77,6 +80,9 @@ var _ = Describe("a policy", func() {
 		Expect(warned).To(BeEmpty())
 		s.withheld(ctx, "enforce", 0)
 
+		By("replaying the recorded calls against a second version")
+		s.replay(ctx)
+
 		By("finding the certificate that no longer fits")
 		s.breakCertificate(ctx)
 	})
@@ -106,7 +112,7 @@ func newStory(ctx context.Context) *story {
 		if strings.Contains(line, "were read") {
 			s.reads.Add(1)
 		}
-	}, funcr.Options{})}, digests().WithObserver(s.recorder))
+	}, funcr.Options{})}, digests(false).WithObserver(s.recorder))
 	Expect(err).NotTo(HaveOccurred())
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	DeferCleanup(stop)
@@ -115,8 +121,8 @@ func newStory(ctx context.Context) *story {
 	return s
 }
 
-// digests returns the policy: images need a digest.
-func digests() *webhook.Hook {
+// digests returns the policy: images need a digest. Its second version also forbids the network of the node.
+func digests(second bool) *webhook.Hook {
 	return webhook.Validating(admissionregistrationv1.ValidatingWebhook{
 		Name: storyHook, Rules: webhook.Rules(webhook.OnCreate("", "v1", "pods")),
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"story": "digests"}},
@@ -125,6 +131,9 @@ func digests() *webhook.Hook {
 			if !strings.Contains(c.Image, "@sha256:") {
 				return webhook.Deny("Pod " + req.Object.Name + ": the image " + c.Image + " has no digest")
 			}
+		}
+		if second && req.Object.Spec.HostNetwork {
+			return webhook.Deny("Pod " + req.Object.Name + " uses the network of its node")
 		}
 		return nil
 	})
@@ -147,7 +156,7 @@ func (s *story) use(ctx context.Context, mode string) {
 }
 
 // deploy creates a Pod for each team. Those of every third team and of the first few that have corrected them have
-// digests. It returns the namespaces whose requests were denied, and those with warnings.
+// digests. In the last stage, one Pod uses the network of its node. It returns the namespaces whose requests were denied, and those with warnings.
 func (s *story) deploy(ctx context.Context, stage string, corrected int) (denied, warned []string) {
 	GinkgoHelper()
 	info, err := os.Stat(auditFile)
@@ -160,6 +169,7 @@ func (s *story) deploy(ctx context.Context, stage string, corrected int) (denied
 		if i%3 == 2 || i < corrected {
 			object.Spec.Containers[0].Image += "@sha256:" + strings.Repeat("0a", 32)
 		}
+		object.Spec.HostNetwork = stage == "enforce" && i == 2
 		warnings := &warningLog{}
 		listening := rest.CopyConfig(config)
 		listening.WarningHandler = warnings
@@ -202,6 +212,49 @@ func (s *story) withheld(ctx context.Context, stage string, requests int) {
 	shown(GinkgoTB(), "admitkit audit --withheld --top 2 "+stage+".log", text.String())
 }
 
+// replay sends the recorded calls to the second version, as a user does before it is rolled out, and in a test.
+func (s *story) replay(ctx context.Context) {
+	GinkgoHelper()
+	Expect(s.recorder.Close(ctx)).To(Succeed())
+	Expect(s.recorder.Stats().Recorded).To(BeEquivalentTo(5 * storyTeams))
+	bundle := filepath.Join(GinkgoT().TempDir(), "ca.crt")
+	Expect(os.WriteFile(bundle, ca.Bundle, 0o600)).To(Succeed())
+	quiet := &screen.Screen{Err: GinkgoWriter, Getenv: os.Getenv}
+	versions := replaycli.Options{Files: []string{s.recording}, CAFile: bundle, Workers: 4, Timeout: 10 * time.Second}
+
+	versions.URL = serve(digests(false))
+	report, err := replaycli.Run(ctx, quiet, versions)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(report.Err()).NotTo(HaveOccurred())
+	Expect(report.Verdict()).To(Equal("Nothing changes for 100 calls."))
+
+	versions.URL = serve(digests(true))
+	report, err = replaycli.Run(ctx, quiet, versions)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(report.Err()).To(MatchError(problem.ErrFound))
+	var text strings.Builder
+	Expect(report.Write("text", &text, screen.Painter{})).To(Succeed())
+	shown(GinkgoTB(), "admitkit replay recordings --url https://127.0.0.1:9443 --ca-file ca.crt", strings.ReplaceAll(text.String(), s.recording, "recordings"))
+
+	if *update {
+		return // Check would accept the changes
+	}
+	inCI := &failures{}
+	replay.Check(inCI, digests(false), s.recording)
+	Expect(inCI.text).To(BeEmpty())
+	replay.Check(inCI, digests(true), s.recording)
+	Expect(inCI.text).To(ContainSubstring("1 of 100 calls changed: 1 decision."))
+}
+
+// failures records the failures of a test, as testing.T does.
+type failures struct{ text string }
+
+func (*failures) Helper()                             {}
+func (*failures) Context() context.Context            { return context.Background() }
+func (f *failures) Errorf(format string, args ...any) { f.text += fmt.Sprintf(format, args...) }
+func (f *failures) Fatalf(format string, args ...any) { f.Errorf(format, args...) }
+func (*failures) Logf(string, ...any)                 {}
+
 // breakCertificate replaces the caBundle of the policy with that of another CA, and asks "admitkit doctor" what is wrong.
 func (s *story) breakCertificate(ctx context.Context) {
 	GinkgoHelper()
@@ -227,7 +280,7 @@ func (s *story) breakCertificate(ctx context.Context) {
 	shown(GinkgoTB(), "admitkit doctor", findings+"\n...")
 }
 
-var varying = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|[0-9a-f]{8}-[0-9a-f-]{27}|127\.0\.0\.1:\d+|key [0-9a-f]{8}|\d+ events, \d+ requests`)
+var varying = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|[0-9a-f]{8}-[0-9a-f-]{27}|127\.0\.0\.1:\d+|key [0-9a-f]{8}| +[0-9.]+ ms|admitkit-[0-9TZ.-]+\S*\.gz|\d+ events, \d+ requests`)
 
 var update = flag.Bool("update", false, "write the output into "+storyPage)
 

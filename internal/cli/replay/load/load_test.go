@@ -128,6 +128,39 @@ func TestLate(t *testing.T) {
 	})
 }
 
+// TestSlowAnswers checks that a short run with slow answers is not late, because each call is sent in time.
+func TestSlowAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, err := Run(t.Context(), Options{Rate: Rate{PerSecond: 250}, Connections: 10, Calls: recording(make([]float64, 10)...), Send: func(context.Context, *record.Call) error {
+			<-time.After(20 * time.Millisecond)
+			return nil
+		}})
+		if err != nil || r.Late() || r.Calls != 10 {
+			t.Errorf("%+v, %v", r, err)
+		}
+	})
+}
+
+// TestEnd checks that a run ends after its length although the webhook hangs, and that a canceled run is an error.
+func TestEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang := func(context.Context, *record.Call) error {
+			<-time.After(30 * time.Second)
+			return errors.New("too late")
+		}
+		began := time.Now()
+		r, err := Run(t.Context(), Options{Rate: Rate{PerSecond: 100}, Connections: 2, Duration: 10 * time.Second, Calls: recording(0), Send: hang})
+		if took := time.Since(began); err != nil || r.Failed != 2 || took != 30*time.Second+10*time.Millisecond {
+			t.Errorf("%+v, %v after %s", r, err, took)
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel(errors.New("interrupted")) })
+		if _, err := Run(ctx, Options{Rate: Rate{PerSecond: 1}, Connections: 1, Calls: recording(0, 0, 0), Send: func(context.Context, *record.Call) error { return nil }}); err == nil || err.Error() != "interrupted" {
+			t.Errorf("a canceled run: %v", err)
+		}
+	})
+}
+
 func TestFailures(t *testing.T) {
 	var n atomic.Int64
 	r, err := Run(t.Context(), Options{Rate: Rate{Max: true}, Connections: 4, Calls: recording(make([]float64, 100)...), Send: func(context.Context, *record.Call) error {
