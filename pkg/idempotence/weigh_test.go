@@ -3,7 +3,9 @@
 package idempotence
 
 import (
+	"crypto/sha256"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -94,6 +96,14 @@ func encoded(_ *admissionv1.AdmissionRequest, doc document) {
 	}
 }
 
+// forEach calls do with each element of a list.
+func forEach(list any, do func(document)) {
+	elements, _ := list.([]any)
+	for _, e := range elements {
+		do(e.(document))
+	}
+}
+
 // TestFindingsAreWeighed tests webhooks for a custom resource. Some of them do something harmless or intended. Others
 // look similar, but are broken: only these may have violations.
 func TestFindingsAreWeighed(t *testing.T) {
@@ -153,6 +163,32 @@ func TestFindingsAreWeighed(t *testing.T) {
 			if at(doc, "spec")["id"] == nil {
 				at(doc, "spec")["id"] = fmt.Sprint("id-", drawn.Add(1))
 			}
+		}, ""},
+		{"draws a name for each element and keeps it", func(_ *admissionv1.AdmissionRequest, doc document) {
+			forEach(at(doc, "spec")["env"], func(e document) {
+				if e["name"] == nil {
+					e["name"] = fmt.Sprintf("%x", sha256.Sum256([]byte(fmt.Sprint(drawn.Add(1)))))
+				}
+			})
+		}, ""},
+		{"draws one name for all elements", func(_ *admissionv1.AdmissionRequest, doc document) {
+			name := fmt.Sprint("id-", drawn.Add(1))
+			forEach(at(doc, "spec")["env"], func(e document) {
+				if e["value"] == nil {
+					e["value"] = name
+				}
+			})
+		}, "L4b treated unlike"},
+		{"draws one of three names and keeps it", func(_ *admissionv1.AdmissionRequest, doc document) {
+			if at(doc, "spec")["id"] == nil {
+				at(doc, "spec")["id"] = fmt.Sprint("zone-", drawn.Add(1)%3)
+			}
+		}, "L3 varies"},
+		{"draws a name and adds it as an element", func(_ *admissionv1.AdmissionRequest, doc document) {
+			list, _ := at(doc, "spec")["env"].([]any)
+			if !slices.ContainsFunc(list, func(e any) bool { return strings.HasPrefix(fmt.Sprint(e.(document)["name"]), "id-") }) {
+				at(doc, "spec")["env"] = append(list, document{"name": fmt.Sprint("id-", drawn.Add(1)), "value": "1"})
+			}
 		}, "L3 varies"},
 		{"draws a name, keeps it, and appends an element in each call", func(_ *admissionv1.AdmissionRequest, doc document) {
 			spec := at(doc, "spec")
@@ -167,8 +203,15 @@ func TestFindingsAreWeighed(t *testing.T) {
 			t.Parallel()
 			subject := editing("shop.example.com", "v1", "jobs", onCreate, tt.edit)
 			subject.webhooks[0].ReinvocationPolicy = ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy)
+			sample := job().(*unstructured.Unstructured)
+			if strings.Contains(tt.name, "element") {
+				sample.Object["spec"].(document)["env"] = []any{document{"note": "a"}, document{"note": "b"}}
+			}
+			if strings.Contains(tt.name, "all elements") {
+				sample.Object["spec"].(document)["env"] = []any{document{"name": "a"}, document{"name": "b"}}
+			}
 			report, err := Run(t.Context(), subject, Options{
-				Objects: 6, Samples: []runtime.Object{job()}, CRDs: []*apiextensionsv1.CustomResourceDefinition{jobCRD()},
+				Objects: 6, Samples: []runtime.Object{sample}, CRDs: []*apiextensionsv1.CustomResourceDefinition{jobCRD()},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -176,7 +219,7 @@ func TestFindingsAreWeighed(t *testing.T) {
 			if got := violations(report); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
 				t.Errorf("violations %q, want %q:\n%s", got, tt.want, text(report))
 			}
-			if tt.want == "L3 varies" && violations(report) != tt.want {
+			if strings.HasPrefix(tt.name, "draws") && !strings.Contains(tt.name, "appends") && violations(report) != tt.want {
 				t.Errorf("violations %q beside the drawn value:\n%s", violations(report), text(report))
 			}
 		})

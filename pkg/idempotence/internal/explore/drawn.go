@@ -14,7 +14,7 @@ import (
 
 // SetAside reports whether the other laws can be checked in spite of a finding about L3: the webhook keeps its random
 // values in later calls, or they are all single values at known paths. If so, SetAside adds exceptions for them, and
-// mentions this in the summary of the finding.
+// mentions this in the summary of the finding. The finding becomes advice if the webhook generates the values.
 func (r *Run) SetAside(f *laws.Finding) bool {
 	if f.Mode != laws.Varies {
 		return false
@@ -24,11 +24,17 @@ func (r *Run) SetAside(f *laws.Finding) bool {
 	if !ok || !valid || len(changes) == 0 {
 		return false
 	}
-	paths, law, kept := laws.Patterns(changes), laws.L3, "Later calls keep the value, so the"
-	if !r.keeps(x, changes) {
-		if paths, ok = singleValues(changes); !ok {
-			return false
-		}
+	values, single := drawnValues(f.Outcomes[0].After.Doc, f.Outcomes[1].After.Doc)
+	paths, law, kept := patternsOf(values), laws.L3, "Later calls keep the value, so the"
+	if !single {
+		paths = laws.Patterns(changes)
+	}
+	switch keeps := r.keeps(x, f.Outcomes[0].After, changes); {
+	case keeps:
+		f.Advice = single && r.generates(f, x, values)
+	case !single || !onlyReplaced(changes):
+		return false
+	default:
 		law, kept = "", "The"
 	}
 	for _, path := range paths {
@@ -38,27 +44,9 @@ func (r *Run) SetAside(f *laws.Finding) bool {
 	return true
 }
 
-// singleValues returns the paths of changes that only replace single values. The path of a value in a container covers
-// all containers. It returns false if a change does something else, or if an element on the way has no short key.
-func singleValues(changes []tree.Change) (paths []string, ok bool) {
-	for _, c := range changes {
-		if c.Kind != tree.Replaced {
-			return nil, false
-		}
-		p := slices.Clone(c.Path)
-		for i, step := range p {
-			switch {
-			case strings.ContainsAny(step.Key, "{}[]*\""):
-				return nil, false
-			case step.Element && strings.HasSuffix(strings.ToLower(p[i-1].Name), "containers"):
-				p[i].Key, p[i].Nth = "*", 0
-			}
-		}
-		if text := p.String(); !slices.Contains(paths, text) {
-			paths = append(paths, text)
-		}
-	}
-	return paths, true
+// onlyReplaced reports whether changes only replace values.
+func onlyReplaced(changes []tree.Change) bool {
+	return !slices.ContainsFunc(changes, func(c tree.Change) bool { return c.Kind != tree.Replaced })
 }
 
 // callsToKeep is the number of calls after which a random value counts as kept. A value that depends on the order of a
@@ -66,8 +54,12 @@ func singleValues(changes []tree.Change) (paths []string, ok bool) {
 const callsToKeep = 100
 
 // keeps reports whether further calls, on any instance, do not change the random values that the first call has set.
-func (r *Run) keeps(x *objects.Object, drawn []tree.Change) bool {
+// earlier is the result of an earlier call for x. Later calls must keep its values, too: they may depend on the time.
+func (r *Run) keeps(x, earlier *objects.Object, drawn []tree.Change) bool {
 	if slices.ContainsFunc(drawn, func(c tree.Change) bool { return c.Kind == tree.Moved }) {
+		return false
+	}
+	if again := r.Request(r.NewInstances(), session.Query{Object: earlier}); !again.OK() || !tree.Equal(again.After.Doc, earlier.Doc) {
 		return false
 	}
 	out := r.Request(r.NewInstances(), session.Query{Object: x})
@@ -84,26 +76,48 @@ func (r *Run) keeps(x *objects.Object, drawn []tree.Change) bool {
 	return true
 }
 
-// varies checks L3 on the objects of a finding about another law, if that finding compares single values. It reports
-// whether the finding disappears once the random values of the webhook are set aside: then it has the same cause as
-// the finding about L3.
+// varies checks L3 on the objects of a finding about another law that compares two results. It reports whether the
+// finding disappears once the random values of the webhook are set aside: then it has the same cause as the finding
+// about L3.
 func (r *Run) varies(f *laws.Finding) bool {
 	changes, ok := r.Differences(f)
-	if _, single := singleValues(changes); !ok || !single || len(changes) == 0 || f.Case.Law == laws.L3 || f.Case.Old != nil || r.Impure {
+	if !ok || len(changes) == 0 || f.Case.Law == laws.L3 || r.Impure {
 		return false
 	}
-	before := r.Tally.violations(laws.L3)
-	for _, out := range f.Outcomes[max(0, len(f.Outcomes)-2):] {
-		if len(out.Calls) == 0 {
-			continue
+	before := r.Tally.findings(laws.L3)
+	for _, variant := range []laws.Variant{"", laws.NextSecond} {
+		if variant == laws.NextSecond && (!r.uses(LaterCalls) || !slices.ContainsFunc(changes, isTime)) {
+			break
 		}
-		if sent, err := tree.Decode(out.Calls[0].Exchange.Object); err == nil {
-			r.try(&laws.Case{Law: laws.L3, Object: sent})
+		for _, out := range f.Outcomes[max(0, len(f.Outcomes)-2):] {
+			if len(out.Calls) == 0 || r.Tally.findings(laws.L3) > before {
+				continue
+			}
+			if sent, err := tree.Decode(out.Calls[0].Exchange.Object); err == nil {
+				r.try(&laws.Case{Law: laws.L3, Object: sent, Old: f.Case.Old, Variant: variant})
+			}
 		}
 	}
-	if r.Tally.violations(laws.L3) == before {
+	if r.Tally.findings(laws.L3) == before {
 		return false
 	}
 	again, _ := r.Check(&f.Case)
 	return again == nil
+}
+
+// isTime reports whether a change is about a text or number of which only digits differ, as in two times.
+func isTime(c tree.Change) bool {
+	if c.Kind != tree.Replaced {
+		return false
+	}
+	a, b := plain(c.Old), plain(c.New)
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range len(a) {
+		if a[i] != b[i] && (a[i] < '0' || a[i] > '9' || b[i] < '0' || b[i] > '9') {
+			return false
+		}
+	}
+	return a != ""
 }

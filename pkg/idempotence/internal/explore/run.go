@@ -110,13 +110,13 @@ func (r *Run) try(c *laws.Case) {
 		return
 	}
 	places = append(places, smaller...)
+	if c.Law == laws.L3 && !f.Advice {
+		r.Impure = !r.SetAside(f) || r.Impure
+	}
 	if f.Advice && len(r.Tally.causes[c.Law]) >= maxFindings+maxAdvice {
 		return
 	}
 	r.Tally.Add(f, places...)
-	if c.Law == laws.L3 && !f.Advice && !r.SetAside(f) {
-		r.Impure = true
-	}
 	r.NoOpKnown = r.NoOpKnown || f.Mode == laws.NoOpPatch
 	r.Found(f)
 }

@@ -99,3 +99,6 @@ func (t *Tally) knowsMode(law laws.Law, mode laws.Mode) bool {
 
 // violations returns the number of violations of a law.
 func (t *Tally) violations(law laws.Law) int { return len(t.Modes[law]) }
+
+// findings returns the number of findings about a law, with advice.
+func (t *Tally) findings(law laws.Law) int { return len(t.causes[law]) }

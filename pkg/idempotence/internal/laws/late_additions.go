@@ -5,6 +5,7 @@ package laws
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
@@ -56,6 +57,9 @@ func (l lateAdditions) check(c *Case) *Finding {
 		return l.lateItems(c, e, first, late, start, fresh)
 	}
 	differences := l.withoutEncoding(l.content(c.Law, late.After, fresh.After))
+	if same := l.splitValue(late.After.Doc, fresh.After.Doc); same != "" {
+		return l.Finding(c, TreatedUnlike, "after an addition between two calls, "+same, first, late, start, fresh)
+	}
 	if len(differences) == 0 {
 		return nil
 	}
@@ -88,6 +92,39 @@ func sharedValue(differences []tree.Change, late, fresh any) string {
 	}
 	return ""
 }
+
+// splitValue describes a value that all elements of a list share in fresh, but not in late, although an exception covers
+// it. For example, a webhook generates an ID for all containers of a Pod, and then another one for a late container. It
+// returns an empty string if there is no such value.
+func (t *Trial) splitValue(late, fresh any) string {
+	if len(t.Exceptions) == 0 {
+		return ""
+	}
+	for _, d := range tree.Changes(late, fresh) {
+		if d.Kind != tree.Replaced {
+			continue
+		}
+		for i, step := range d.Path {
+			if !step.Element {
+				continue
+			}
+			list, rest := d.Path[:i], d.Path[i+1:]
+			split, shared := distinctIn(valuesIn(late, list, rest)), valuesIn(fresh, list, rest)
+			if len(split) > 1 && len(shared) > 1 && len(distinctIn(shared)) == 1 && t.drawn(d.Path) {
+				return fmt.Sprintf("the elements of %s have different values of %s: %s, but not if the addition comes before the first call", list, rest, strings.Join(split, " and "))
+			}
+		}
+	}
+	return ""
+}
+
+// drawn reports whether an exception that only L3 allows covers a path. The values there may differ between two requests.
+func (t *Trial) drawn(p tree.Path) bool {
+	return slices.ContainsFunc(t.Exceptions, func(e Exception) bool { return e.Law == L3 && p.Matches(e.Path) })
+}
+
+// distinctIn returns the different texts of a list.
+func distinctIn(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }
 
 // valuesIn returns the texts and numbers at a path in each element of a list.
 func valuesIn(doc any, list, rest tree.Path) (values []string) {
