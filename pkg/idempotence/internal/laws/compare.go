@@ -57,10 +57,20 @@ func addsAgain(out *session.Outcome) (tree.Path, bool) {
 	}
 	for _, c := range tree.Changes(sent, patched) {
 		if isElement(c, tree.Added) && !isVoid(c.New) && c.Path[len(c.Path)-1].Nth > 0 {
-			return c.Path, true
+			list := c.Path[:len(c.Path)-1]
+			if length(patched, list) > length(sent, list) { // otherwise, a member of an element was changed
+				return c.Path, true
+			}
 		}
 	}
 	return nil, false
+}
+
+// length returns the number of elements of the list at a path.
+func length(doc any, list tree.Path) int {
+	value, _ := tree.Get(doc, list)
+	elements, _ := value.([]any)
+	return len(elements)
 }
 
 // namesExcepted reports whether exceptions cover the path of each operation in the last patch of out.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
@@ -15,10 +17,10 @@ import (
 // lost returns a finding about values that a call has removed. It is only advice if the values come from a sample or
 // belong to the webhook's own element: the webhook may be meant to remove them.
 func (t *Trial) lost(c *Case, before *objects.Object, out *session.Outcome, when string) *Finding {
-	gone := slices.DeleteFunc(losses(t.differences(c.Law, before, out.After), out.After.Doc, t.Inputs.Same), func(gone tree.Change) bool {
+	gone := slices.DeleteFunc(losses(t.differences(c.Law, before, out.After), before.Doc, out.After.Doc, t.Inputs.Same), func(gone tree.Change) bool {
 		return t.intended(c.Law, gone) || t.isZeroOfUser(gone) || t.isNameless(gone)
 	})
-	if len(gone) == 0 {
+	if len(gone) == 0 || onlyAdds(out) {
 		return nil
 	}
 	names := map[string]bool{} // names of the removed elements of samples
@@ -55,15 +57,18 @@ func (t *Trial) isNameless(c tree.Change) bool {
 
 // losses returns the changes that remove values. A changed element is not a loss, but its removed members are. same
 // reports whether two elements have equal keys.
-func losses(changes []tree.Change, after any, same func(list tree.Path, a, b any) bool) (gone []tree.Change) {
+func losses(changes []tree.Change, before, after any, same func(list tree.Path, a, b any) bool) (gone []tree.Change) {
 	instead := map[int]string{} // by index of an added element that replaces removed ones: the unused rest of its text
 	for _, c := range changes {
 		now, ok := stillThere(changes, c, same)
 		if !ok {
 			now, ok = inSibling(after, c)
 		}
+		if !ok {
+			now, ok = inPlace(before, after, c)
+		}
 		if ok {
-			for _, inner := range losses(tree.Changes(c.Old, now), now, func(tree.Path, any, any) bool { return false }) {
+			for _, inner := range losses(tree.Changes(c.Old, now), c.Old, now, func(tree.Path, any, any) bool { return false }) {
 				inner.Path = slices.Concat(c.Path, inner.Path)
 				gone = append(gone, inner)
 			}
@@ -91,6 +96,79 @@ func stillThere(changes []tree.Change, c tree.Change, same func(list tree.Path, 
 		}
 	}
 	return nil, false
+}
+
+// inPlace returns the element at the place of a removed one, if neither has a key and the length of their list is the
+// same. Fields that identify an element must not differ.
+func inPlace(before, after any, c tree.Change) (any, bool) {
+	if !isElement(c, tree.Removed) || !strings.HasPrefix(c.Path[len(c.Path)-1].Key, "{") {
+		return nil, false
+	}
+	list := c.Path[:len(c.Path)-1]
+	value, _ := tree.Get(before, list)
+	from, _ := value.([]any)
+	value, _ = tree.Get(after, list)
+	to, _ := value.([]any)
+	i := slices.IndexFunc(from, func(e any) bool { return tree.Equal(e, c.Old) })
+	if i < 0 || len(from) != len(to) {
+		return nil, false
+	}
+	now, isObject := to[i].(map[string]any)
+	old, _ := c.Old.(map[string]any)
+	if !isObject || len(old) == 0 || slices.ContainsFunc(from, func(e any) bool { return tree.Equal(e, now) }) {
+		return nil, false // an element that was there before
+	}
+	return now, !contradicts(old, now)
+}
+
+// contradicts reports whether two objects, or the objects in them, differ in a field that identifies an element.
+func contradicts(old, now map[string]any) bool {
+	for field, x := range old {
+		inner, isObject := x.(map[string]any)
+		other, areObjects := now[field].(map[string]any)
+		switch {
+		case isObject && areObjects && contradicts(inner, other):
+			return true
+		case !isObject && slices.Contains(knownBy, field) && !tree.Equal(x, now[field]):
+			return true
+		}
+	}
+	return false
+}
+
+// onlyAdds reports whether the patches of all calls add members and elements, and replace nothing, so that they remove
+// nothing either.
+func onlyAdds(out *session.Outcome) bool {
+	for _, call := range out.Calls {
+		operations, err := jsonpatch.DecodePatch(call.Patch)
+		if err != nil && len(call.Patch) > 0 {
+			return false
+		}
+		doc := []byte(call.Exchange.Object)
+		for _, operation := range operations {
+			pointer, err := operation.Path()
+			if err != nil || operation.Kind() != "add" || !addsNew(doc, pointer) {
+				return false
+			}
+			if doc, err = (jsonpatch.Patch{operation}).Apply(doc); err != nil {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// addsNew reports whether an add at a JSON pointer inserts an element, or sets a member that is absent.
+func addsNew(raw []byte, pointer string) bool {
+	doc, err := tree.Decode(raw)
+	if err != nil || pointer == "" {
+		return false
+	}
+	parent, _ := tree.Get(doc, tree.At(doc, pointer[:strings.LastIndexByte(pointer, '/')]))
+	if _, isList := parent.([]any); isList {
+		return true
+	}
+	return !tree.Has(doc, tree.At(doc, pointer))
 }
 
 // inSibling returns the container with the name of a removed one in another list of containers of the same Pod.

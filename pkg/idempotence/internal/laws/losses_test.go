@@ -80,7 +80,15 @@ func TestLosses(t *testing.T) {
 			`{"rules":[{"action":"fail","conditions":[{"type":"Ready"}]}]}`, `{"rules":[{"action":"fail","conditions":[{"type":"Ready","status":""}]}]}`, nil},
 		"an inner element that goes": {
 			`{"rules":[{"conditions":[{"type":"Ready"},{"type":"Live"}]}]}`, `{"rules":[{"conditions":[{"type":"Live"}]}]}`,
-			[]string{`rules[{"conditions":[{"type":"Ready"},{"type":"Live"}]}]`}},
+			[]string{`rules[{"conditions":[{"type":"Ready"},{"type":"Live"}]}].conditions[type=Ready]`}},
+		"an element in its place": {
+			`{"authorities":[{"keyless":{"url":"a"}},{"key":{"data":"x"}}]}`, `{"authorities":[{"keyless":{"issuers":["b"],"url":"c"}},{"key":{"data":"y"},"rank":"1"}]}`, nil},
+		"an element in its place that loses": {
+			`{"authorities":[{"keyless":{"url":"a"}},{"key":{"data":"x"}}]}`, `{"authorities":[{"keyless":{"issuers":["b"]}},{"key":{"data":"y"}}]}`,
+			[]string{`authorities[{"keyless":{"url":"a"}}].keyless.url`}},
+		"elements of which one is in place": {
+			`{"authorities":[{"keyless":{"url":"a"}},{"key":{"data":"x"}}]}`, `{"authorities":[{"keyless":{"url":"c"}}]}`,
+			[]string{`authorities[{"key":{"data":"x"}}]`, `authorities[{"keyless":{"url":"a"}}]`}},
 		"an empty element that gets empty fields": {
 			`{"containers":[{}]}`, `{"containers":[{"name":"","resources":{}}]}`, nil},
 		"an empty element that is limited": {
@@ -91,7 +99,7 @@ func TestLosses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			from, to := parsed(t, tc.from), parsed(t, tc.to)
 			var got []string
-			for _, c := range losses(tree.Changes(from, to), to, noKeys) {
+			for _, c := range losses(tree.Changes(from, to), from, to, noKeys) {
 				got = append(got, c.Path.String())
 			}
 			slices.Sort(got)
