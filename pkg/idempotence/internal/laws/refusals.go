@@ -79,12 +79,11 @@ func (t *Trial) isOfUser(problem string, sent, result any) bool {
 	if len(paths) == 0 {
 		return false
 	}
-	notes := noteValues(sent)
 	return t.omitted(problem, sent, result) || isBound(problem, sent) || !slices.ContainsFunc(paths, func(pointer string) bool {
 		p := pathOf(result, pointer)
 		value, ok := tree.Get(result, p)
 		isTaken := strings.Contains(problem, "Duplicate value") || strings.Contains(problem, "must be unique") // by what the webhook adds
-		isNote := ok && !isTaken && !isComposite(value) && notes[fmt.Sprint(value)]
+		isNote := !isTaken && !isComposite(value) && t.isFromNote(problem, sent, value, ok)
 		return !isNote && !exceedsZero(problem, sent, p) && !isAtLimit(problem, sent, p, value) && !t.isInOtherList(problem, sent, result, p, value) &&
 			!isOtherVolume(problem, sent, p) && !t.isTwiceWithoutTexts(problem, sent, pointer)
 	})
@@ -96,18 +95,6 @@ func isComposite(value any) bool {
 		return true
 	}
 	return false
-}
-
-// noteValues returns the values of all annotations in a document. Annotations can have any text. A webhook that copies
-// one into another field leaves it to the API server to check the text.
-func noteValues(doc any) map[string]bool {
-	values := map[string]bool{}
-	tree.Leaves(doc, func(p tree.Path, value any) {
-		if text, ok := value.(string); ok && len(p) > 1 && p[len(p)-2].Name == "annotations" {
-			values[text] = true
-		}
-	})
-	return values
 }
 
 // limitOfZero is compiled at its first use, so that programs that link the harness start quickly.

@@ -18,6 +18,7 @@ import (
 type Namespaces struct {
 	Default   string // namespace of objects that do not name one
 	known     map[string]labels.Set
+	notes     map[string][]string // values of the annotations of the declared namespaces
 	selectors map[*Webhook]labels.Selector
 	wanted    labels.Set // labels of a namespace that is not declared
 }
@@ -25,7 +26,7 @@ type Namespaces struct {
 // NewNamespaces returns the namespaces of a run. Any namespace that is not declared gets labels that match
 // the namespaceSelectors of the webhooks.
 func NewNamespaces(webhooks []*Webhook, given []*corev1.Namespace) (*Namespaces, error) {
-	n := &Namespaces{known: map[string]labels.Set{}, selectors: map[*Webhook]labels.Selector{}, wanted: labels.Set{}}
+	n := &Namespaces{known: map[string]labels.Set{}, notes: map[string][]string{}, selectors: map[*Webhook]labels.Selector{}, wanted: labels.Set{}}
 	for _, w := range webhooks {
 		selector, err := objectSelector(w.NamespaceSelector)
 		if err != nil {
@@ -35,6 +36,7 @@ func NewNamespaces(webhooks []*Webhook, given []*corev1.Namespace) (*Namespaces,
 		n.satisfy(selector)
 	}
 	for _, ns := range given {
+		n.notes[ns.Name] = slices.Sorted(maps.Values(ns.Annotations))
 		n.known[ns.Name] = labels.Merge(ns.Labels, labels.Set{corev1.LabelMetadataName: ns.Name})
 	}
 	for _, ns := range given {
@@ -73,6 +75,9 @@ func (n *Namespaces) Other() string {
 	}
 	return otherNamespace
 }
+
+// Annotations returns the values of the annotations of a declared namespace.
+func (n *Namespaces) Annotations(name string) []string { return n.notes[name] }
 
 // Names returns the sorted names of the declared namespaces.
 func (n *Namespaces) Names() []string { return slices.Sorted(maps.Keys(n.known)) }
