@@ -11,6 +11,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
@@ -48,12 +49,19 @@ func (l updates) takesAgain(c *Case) *Finding {
 	}
 	changes := slices.DeleteFunc(l.withoutEncoding(l.differences(c.Law, stored.After, out.After)), func(d tree.Change) bool {
 		byApply := d.Kind == tree.Moved && !out.Patched // an apply merges lists in an order of its own
-		return byApply || sameQuantity(d.Old, d.New)
+		return byApply || sameQuantity(d.Old, d.New) || l.isWrittenZero(manifest, d.Path)
 	})
 	if len(changes) > 0 {
 		return l.Finding(c, NotTheSame, "applying the manifest again changes the object: "+summary(changes), created, stored, out)
 	}
 	return nil
+}
+
+// isWrittenZero reports whether the manifest of a custom resource sets a field to its zero value. That means the same as
+// an absent field, but an apply removes what the webhook has set there.
+func (l updates) isWrittenZero(manifest any, p tree.Path) bool {
+	value, ok := tree.Get(manifest, p)
+	return ok && l.Kind.GoType == nil && edits.IsZero(value)
 }
 
 // sameQuantity reports whether two texts or numbers are the same quantity, such as "1" and "1000m".

@@ -63,7 +63,19 @@ func (l updates) takesReplacement(c *Case) *Finding {
 	if len(lost) == 0 {
 		return nil
 	}
-	return l.Finding(c, LostByReplace, "if the manifest replaces the object, the webhook does not add its parts again: "+summary(lost), stored, out)
+	v := l.Finding(c, LostByReplace, "if the manifest replaces the object, the webhook does not add its parts again: "+summary(lost), stored, out)
+	v.Advice = !slices.ContainsFunc(lost, func(d tree.Change) bool { return isComposite(d.Old) || isElement(d, d.Kind) }) && l.changesNoUpdate(plain)
+	return v
+}
+
+// changesNoUpdate reports whether the webhook has changed nothing in any update, and changes nothing in one of x. It then
+// leaves its defaults to the author on purpose.
+func (l updates) changesNoUpdate(x *objects.Object) bool {
+	if l.Behaviour != nil && l.Behaviour.Updates {
+		return false
+	}
+	out := l.F(l.Fresh(), session.Query{Object: x, Old: x})
+	return out.OK() && !out.Patched
 }
 
 // lostByReplace returns the parts of a stored object that are missing after it was replaced. Metadata does not count,
