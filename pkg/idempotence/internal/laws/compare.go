@@ -23,7 +23,9 @@ func (t *Trial) unchanged(c *Case, before, again *session.Outcome) *Finding {
 		return nil // the webhook may respond differently to equal requests
 	}
 	if len(changes) > 0 {
-		return t.Finding(c, changeMode(changes), "the next call changes the result again: "+summary(changes), before, again)
+		v := t.Finding(c, changeMode(changes), "the next call changes the result again: "+summary(changes), before, again)
+		v.Advice = c.Law != L1 && onlyRepeats(before.After.Doc, again.After.Doc)
+		return v
 	}
 	if again.Patched && len(t.Webhooks) == 1 && sameDoc(before.After.Doc, again.After.Doc) {
 		return t.noOp(c, "the next call", again, before, again)

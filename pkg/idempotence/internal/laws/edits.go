@@ -51,7 +51,8 @@ func (l afterEdits) check(c *Case) *Finding {
 	if third.OK() {
 		if changes := l.differences(c.Law, second.After, third.After); len(changes) > 0 {
 			v := l.Finding(c, changeMode(changes), "after an edit by another party, two more calls differ: "+summary(changes), first, second, third)
-			v.Advice = !slices.ContainsFunc(changes, func(c tree.Change) bool { return !isSlightMove(c) }) && l.settlesNow(s, third.After)
+			v.Advice = !slices.ContainsFunc(changes, func(c tree.Change) bool { return !isSlightMove(c) }) && l.settlesNow(s, third.After) ||
+				onlyRepeats(second.After.Doc, third.After.Doc)
 			return v
 		}
 	}
@@ -128,7 +129,7 @@ func (l afterEdits) accumulates(c *Case, x *objects.Object, first, second *sessi
 		edited := slices.ContainsFunc(c.Edits, func(e edits.Edit) bool { return e.Path.HasPrefix(r.list) || r.list.HasPrefix(e.Path) })
 		if !known && !edited && !l.excepted(c.Law, r.list) {
 			v := l.Finding(c, Accumulates, fmt.Sprintf("after an edit by another party, the webhook adds an element again: %s has %s twice", r.list, tree.Encode(r.element)), first, second)
-			v.Advice = isHarmlessTwice(r.list) && !slices.ContainsFunc(c.Edits, func(e edits.Edit) bool { return edits.IsNote(e.Path) })
+			v.Advice = slices.Contains(ofTerms, r.list.Last()) || isHarmlessTwice(r.list) && !slices.ContainsFunc(c.Edits, func(e edits.Edit) bool { return edits.IsNote(e.Path) })
 			return v
 		}
 	}
@@ -138,6 +139,37 @@ func (l afterEdits) accumulates(c *Case, x *objects.Object, first, second *sessi
 // allOrAny are lists of conditions, of which either all or at least one must be true.
 var allOrAny = []string{
 	"requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms", "matchExpressions", "matchFields", "tolerations",
+}
+
+// ofTerms are the lists of conditions in selectors and affinities. A webhook that adds a condition again breaks L1. Under
+// the other laws this is only advice, because a repeated condition has no effect.
+var ofTerms = []string{"nodeSelectorTerms", "matchExpressions", "matchFields"}
+
+// onlyRepeats reports whether two documents differ only in repeated conditions.
+func onlyRepeats(a, b any) bool {
+	return !tree.Equal(a, b) && tree.Equal(withoutRepeats("", a), withoutRepeats("", b))
+}
+
+// withoutRepeats returns a value of the field name without repeated conditions.
+func withoutRepeats(name string, value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(value))
+		for name, inner := range value {
+			out[name] = withoutRepeats(name, inner)
+		}
+		return out
+	case []any:
+		out := []any{}
+		for _, element := range value {
+			element = withoutRepeats("", element)
+			if !slices.Contains(ofTerms, name) || !slices.ContainsFunc(out, func(e any) bool { return tree.Equal(e, element) }) {
+				out = append(out, element)
+			}
+		}
+		return out
+	}
+	return value
 }
 
 // isHarmlessTwice reports whether a duplicate of an element has no effect in a list. A webhook that completes several

@@ -43,7 +43,7 @@ func (l settles) check(c *Case) *Finding {
 		shown = history[i-2-i%2 : i+1]
 	}
 	v := l.Finding(c, NeverSettles, who+": "+summary(changes), shown...)
-	v.Advice = rival.unaware && l.isContested(c.Law, history, i)
+	v.Advice = rival.unaware && l.isContested(c.Law, history, i) || onlyRepeats(history[i-1].After.Doc, history[i].After.Doc)
 	return v
 }
 
