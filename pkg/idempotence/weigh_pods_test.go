@@ -5,6 +5,8 @@ package idempotence
 import (
 	"math/rand/v2"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -100,6 +102,81 @@ func raised(_ *admissionv1.AdmissionRequest, doc document) {
 	}
 }
 
+// agent adds a container unless it is there. The function gets the text of the topology annotation. If always is not
+// set, agent does nothing for a Pod without the annotation.
+func agent(always bool, of func(note string) document) change {
+	return func(_ *admissionv1.AdmissionRequest, doc document) {
+		note, ok := at(doc, "metadata", "annotations")[topology].(string)
+		if !ok && !always {
+			return
+		}
+		list := at(doc, "spec")["containers"].([]any)
+		sidecars, _ := at(doc, "spec")["initContainers"].([]any)
+		if !slices.ContainsFunc(slices.Concat(list, sidecars), func(c any) bool { return c.(document)["name"] == "agent" }) {
+			container := of(note)
+			container["name"] = "agent"
+			at(doc, "spec")["containers"] = append(list, container)
+		}
+	}
+}
+
+// portOf returns a container with the port of an address.
+func portOf(address string) document {
+	_, text, _ := strings.Cut(address, ":")
+	port, _ := strconv.Atoi(text)
+	return document{"image": "agent:1", "ports": []any{document{"containerPort": port}}}
+}
+
+// imageOf returns a container with an image, if there is one.
+func imageOf(image string) document {
+	if image == "" {
+		return document{}
+	}
+	return document{"image": image}
+}
+
+// requires appends a requirement to each node selector term in each call. If preferred is set, it also appends a term
+// with a weight.
+func requires(preferred bool) change {
+	own := document{"key": "example.com/pool", "operator": "In", "values": []any{"general"}}
+	return func(_ *admissionv1.AdmissionRequest, doc document) {
+		affinity := at(doc, "spec", "affinity", "nodeAffinity")
+		required := at(affinity, "requiredDuringSchedulingIgnoredDuringExecution")
+		list, _ := required["nodeSelectorTerms"].([]any)
+		if len(list) == 0 {
+			list = []any{document{}}
+		}
+		for _, of := range list {
+			expressions, _ := of.(document)["matchExpressions"].([]any)
+			of.(document)["matchExpressions"] = append(expressions, own)
+		}
+		required["nodeSelectorTerms"] = list
+		if preferred {
+			list, _ := affinity["preferredDuringSchedulingIgnoredDuringExecution"].([]any)
+			affinity["preferredDuringSchedulingIgnoredDuringExecution"] =
+				append(list, document{"weight": 1, "preference": document{"matchExpressions": []any{own}}})
+		}
+	}
+}
+
+// numbered sets a variable in the first two containers.
+func numbered(_ *admissionv1.AdmissionRequest, doc document) {
+	for i, c := range at(doc, "spec")["containers"].([]any) {
+		env, _ := c.(document)["env"].([]any)
+		if i < 2 && len(env) == 0 {
+			c.(document)["env"] = []any{document{"name": "NUMBER", "value": "one of two"}}
+		}
+	}
+}
+
+// noted writes an annotation for each container, named by the first letters of its name.
+func noted(_ *admissionv1.AdmissionRequest, doc document) {
+	for _, c := range at(doc, "spec")["containers"].([]any) {
+		name := c.(document)["name"].(string)
+		at(doc, "metadata", "annotations")["example.com/"+name[:min(len(name), 5)]] = "seen"
+	}
+}
+
 // TestPodFindingsAreWeighed tests webhooks for Pods. Some do something that is harmless, intended, or caused by the
 // author of the Pod. Others look similar, but are broken: only these may have violations, one for each cause.
 func TestPodFindingsAreWeighed(t *testing.T) {
@@ -112,6 +189,15 @@ func TestPodFindingsAreWeighed(t *testing.T) {
 	}{
 		{"copies an empty key into a required field", spread(false), podWith("", "1Gi"), []Law{L1}, ""},
 		{"copies an invalid key", spread(false), podWith("-1", "1Gi"), []Law{L1}, ""},
+		{"copies a part of an annotation", agent(false, portOf), podWith("0.0.0.0:99999", "1Gi"), []Law{L1}, ""},
+		{"writes a port that an annotation has, too", agent(true, func(string) document { return portOf(":99999") }), podWith("0.0.0.0:99999", "1Gi"), []Law{L1}, "L1 invalid"},
+		{"leaves out an empty annotation", agent(false, imageOf), podWith("", "1Gi"), []Law{L1}, ""},
+		{"leaves out the image", agent(true, func(string) document { return document{} }), podWith("", "1Gi"), []Law{L1}, "L1 invalid"},
+		{"adds a requirement in each call", requires(false), podWith("rack", "1Gi"), []Law{L4a, L5, L12}, ""},
+		{"adds a requirement in each call, which breaks L1", requires(false), podWith("rack", "1Gi"), []Law{L1}, "L1 grows"},
+		{"adds a weight in each call", requires(true), podWith("rack", "1Gi"), []Law{L12}, "L12 never settles"},
+		{"acts on the first two containers", numbered, podWith("rack", "1Gi"), []Law{L5}, ""},
+		{"takes two containers for one", noted, podWith("rack", "1Gi"), []Law{L5}, "L5 incomplete"},
 		{"requests more than a limit of 0", raised, podWith("rack", "0"), []Law{L1}, ""},
 		{"requests more than the limit", raised, podWith("rack", "64Mi"), []Law{L1}, "L1 invalid"},
 		{"adds both terms if one has changed", spread(true), podWith("rack", "1Gi"), []Law{L4a}, ""},

@@ -4,6 +4,7 @@ package laws
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
@@ -88,10 +89,46 @@ func (l manyNames) check(c *Case) *Finding {
 	}
 	all, added := l.added(x, c.Edits)
 	if expected := without + each*len(c.Edits); all != nil && each > 0 && times > 1 && added < expected {
-		return l.Finding(c, Incomplete, fmt.Sprintf("the webhook adds values for each element, but elements with different names share some of them: it adds %d values instead of %d",
+		v := l.Finding(c, Incomplete, fmt.Sprintf("the webhook adds values for each element, but elements with different names share some of them: it adds %d values instead of %d",
 			added, expected), alone, all)
+		v.Advice = l.countsOnly(x, c.Edits, without, each)
+		return v
 	}
 	return nil
+}
+
+// words are names that have nothing in common. countsOnly divides them into groups.
+var words = []string{"kilo", "a9", "x-ray-22", "mike", "zulu7", "q", "oscar-b", "under", "fox4", "i-j", "victor", "6th"}
+
+// countsOnly reports whether the webhook adds too few values for the first few elements of a list, whatever their names
+// are. It then acts on a part of the elements by their position. list has edits that each add an element, and each is
+// the number of values that the webhook adds for one.
+func (l manyNames) countsOnly(x *objects.Object, list []edits.Edit, without, each int) bool {
+	const groups = 3
+	for size := 2; size <= len(words)/groups; size++ {
+		short := 0
+		for group := range groups {
+			var some []edits.Edit
+			for i, word := range words[group*size : (group+1)*size] {
+				e := list[i%len(list)]
+				fields, isObject := e.Value.(map[string]any)
+				if e.What != edits.Insert || !isObject {
+					return false
+				}
+				fields = maps.Clone(fields)
+				fields["name"] = word
+				e.Value = fields
+				some = append(some, e)
+			}
+			if out, added := l.added(x, some); out != nil && added < without+each*size {
+				short++
+			}
+		}
+		if short == groups {
+			return true
+		}
+	}
+	return false
 }
 
 // added returns the result for x with the edits, and the number of values that the webhook adds to it. It returns nil if
