@@ -131,6 +131,30 @@ func kindsOf(subject Subject, o *options) ([]*objects.Kind, error) {
 	return kinds, nil
 }
 
+// untried returns the resources of the rules for which there is no kind in the list, such as "deployments.apps". It
+// leaves out subresources and wildcards.
+func (s Subject) untried(kinds []*objects.Kind) (names []string) {
+	for _, w := range s.webhooks {
+		for _, rule := range w.Rules {
+			for _, resource := range rule.Resources {
+				if strings.ContainsAny(resource, "/*") || slices.Contains(rule.APIGroups, "*") {
+					continue
+				}
+				for _, group := range rule.APIGroups {
+					name := strings.TrimSuffix(resource+"."+group, ".")
+					tried := slices.ContainsFunc(kinds, func(k *objects.Kind) bool {
+						return k.Resource.Resource == resource && k.Resource.Group == group
+					})
+					if !tried && !slices.Contains(names, name) {
+						names = append(names, name)
+					}
+				}
+			}
+		}
+	}
+	return names
+}
+
 // usualKinds lists the kinds that webhooks mutate most often: those with a Pod template, and some others.
 var usualKinds = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "Pod"},

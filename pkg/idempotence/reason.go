@@ -120,6 +120,7 @@ const (
 	ReasonCaseNotStored   ReasonCode = "CaseNotStored"   // Detail
 	ReasonCaseOutdated    ReasonCode = "CaseOutdated"    // File, Because
 	ReasonAPIServerLimit  ReasonCode = "APIServerLimit"  // Detail
+	ReasonKindsNotTried   ReasonCode = "KindsNotTried"   // Names of the resources of the rules without a sample
 	ReasonNothingNew      ReasonCode = "NothingNew"      // Kind; Count of Of objects were tried
 	ReasonSampleRefused   ReasonCode = "SampleRefused"   // Kind, Count: the number of the sample; Detail
 	ReasonExceptionUnused ReasonCode = "ExceptionUnused" // Path, Law; Detail is the path that would cover a finding

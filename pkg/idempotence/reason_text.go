@@ -195,6 +195,8 @@ func (r Reason) ofNote(all Hints, hint string) string {
 		return r.Kind + " is assumed to be namespaced: " + hint
 	case ReasonSampleRefused:
 		return fmt.Sprintf("sample %d of the kind %s is not used, because the API server rejects it: %s", r.Count, r.Kind, r.Detail)
+	case ReasonKindsNotTried:
+		return "the rules also have these resources, but no sample does, so they were not tested: " + strings.Join(r.Names, ", ")
 	case ReasonNothingNew:
 		return fmt.Sprintf("%s: the run ended after %d of %s, because the last ones showed no new kind of patch or denial", r.Kind, r.Count, textutil.Count(r.Of, "object"))
 	case ReasonCaseNotStored:

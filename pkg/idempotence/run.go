@@ -43,6 +43,9 @@ func runWith(ctx context.Context, subject Subject, options Options, i internals)
 	if o.only != "" {
 		kinds = []*objects.Kind{o.kindOf(subject, stored[0].Case.Kind)}
 	}
+	if names := subject.untried(kinds); len(names) > 0 && o.only == "" {
+		report.Notes = append(report.Notes, Reason{Code: ReasonKindsNotTried, Names: names})
+	}
 	engine, disconnect, err := objects.Connect(o.server, o.crds)
 	if err != nil {
 		return nil, failureError(&session.Failure{Code: session.APIServerFailed, Err: err})

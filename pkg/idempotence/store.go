@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/laws"
 )
 
 // A storedCase is the content of the file of a stored case.
@@ -80,7 +82,7 @@ func folderOf(webhooks []string) string {
 // store writes each failing case that is not stored yet to a file.
 func (r *Report) store(o options) {
 	for _, v := range r.Findings {
-		if v.Verdict == Advice {
+		if v.Verdict == Advice || v.Case.Variant == Variant(laws.AfterRun) { // a replay lacks the other requests of the run
 			continue
 		}
 		if v.File == "" && o.dir != "" && o.only == "" {

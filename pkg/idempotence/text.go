@@ -9,10 +9,12 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/admitkit/admitkit/internal/textutil"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
 // WriteText writes the report for a person, with terminal colours if colour is set.
@@ -148,11 +150,24 @@ func (p *printer) object(v *Violation) {
 }
 
 func asYAML(doc any) string {
-	encoded, err := yaml.Marshal(doc)
+	encoded, err := yaml.JSONToYAML(withoutControls(tree.Encode(doc)))
 	if err != nil {
-		return ""
+		encoded = withoutControls(tree.Encode(doc)) // JSON is YAML, too
 	}
 	return "    " + strings.ReplaceAll(strings.TrimSuffix(textutil.Visible(string(encoded)), "\n"), "\n", "\n    ") + "\n"
+}
+
+// withoutControls returns JSON with escapes in place of the characters that YAML does not allow, although JSON does.
+func withoutControls(raw []byte) []byte {
+	var out []byte
+	for _, r := range string(raw) {
+		if r >= 0x7f && r < 0xa0 && r != 0x85 || r == 0xfffe || r == 0xffff {
+			out = fmt.Appendf(out, `\u%04x`, r)
+			continue
+		}
+		out = utf8.AppendRune(out, r)
+	}
+	return out
 }
 
 func editHeading(law Law) string {

@@ -123,7 +123,10 @@ func agent(always bool, of func(note string) document) change {
 // portOf returns a container with the port of an address.
 func portOf(address string) document {
 	_, text, _ := strings.Cut(address, ":")
-	port, _ := strconv.Atoi(text)
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		return document{"image": "agent:1"}
+	}
 	return document{"image": "agent:1", "ports": []any{document{"containerPort": port}}}
 }
 

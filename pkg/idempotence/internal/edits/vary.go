@@ -12,6 +12,16 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
+// OddNotes returns edits that set annotations with characters that some decoders and templates do not accept, although
+// the API server does.
+func OddNotes() []Edit {
+	return []Edit{
+		{What: Put, Path: annotations.Member("example.com/control"), Value: "tab\tnew\nline\r\x7f\u0080\ufeff"},
+		{What: Put, Path: annotations.Member("example.com/quoted"), Value: "\\ \"quoted\" 'x' {{ .x }} $(X) %s"},
+		{What: Put, Path: annotations.Member("example.com/unicode"), Value: "naïve ☃ 𝄞 \u2028 \U0010ffff"},
+	}
+}
+
 // Variations returns edits of a sample that each remove, empty or change one value, because other objects may lack the
 // sample's values. If knowsValid is false, the harness cannot validate the results, so the edits change only the name,
 // labels and annotations.

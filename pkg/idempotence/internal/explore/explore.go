@@ -16,6 +16,7 @@ import (
 
 // All generates r.Objects objects, the simplest first, and checks the laws on each of them.
 func (r *Run) All() {
+	firsts := r.firstAnswers()
 	r.divideReplicas()
 	r.learn()
 	random := rand.New(rand.NewPCG(uint64(r.Seed), 0))
@@ -75,6 +76,49 @@ func (r *Run) All() {
 	r.tryParallel(r.Timed(), before)
 	if x := r.Timed(); x != nil && !r.Impure && r.uses(LaterCalls) && r.uses(FreshInstances) {
 		r.try(&laws.Case{Law: laws.L3, Object: x.Doc, Variant: laws.NextSecond})
+	}
+	r.tryAgain(firsts)
+}
+
+// An answered is an object with the webhooks' first result for it.
+type answered struct {
+	x   *objects.Object
+	out *session.Outcome
+}
+
+// firstAnswers sends the samples to the webhooks, before any other request.
+func (r *Run) firstAnswers() (firsts []answered) {
+	if !r.uses(ObjectsBefore) {
+		return nil
+	}
+	for _, sample := range r.inputs.samples[:min(len(r.inputs.samples), mostLearnt)] {
+		x, ok := r.Valid(sample)
+		if !ok || r.Over() {
+			continue
+		}
+		out := r.Request(r.NewInstances(), session.Query{Object: x})
+		if out.Late() {
+			return nil // the search for the trigger handles a webhook that hangs
+		}
+		firsts = append(firsts, answered{x, out})
+	}
+	return firsts
+}
+
+// tryAgain checks L3 on the samples after all other requests.
+func (r *Run) tryAgain(firsts []answered) {
+	for _, first := range firsts {
+		if r.Over() || r.Impure || !r.uses(ObjectsBefore) || slices.Contains(r.Without, laws.L3) || r.Tally.violations(laws.L3) >= maxFindings {
+			return
+		}
+		f := r.AfterRun(first.x, first.out)
+		if f == nil {
+			continue
+		}
+		if places := r.PlacesOf(f); !r.Tally.knows(f, places...) {
+			r.Tally.Add(f, places...)
+			r.Found(f)
+		}
 	}
 }
 

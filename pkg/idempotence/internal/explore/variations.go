@@ -21,6 +21,7 @@ func (r *Run) tryVariations(doc any, result *objects.Object) {
 		all = slices.Concat(edits.NewSettings(doc), edits.OtherSettings(doc))
 	}
 	if r.uses(VariedSamples) {
+		all = append(all, edits.OddNotes())
 		all = append(all, edits.Variations(doc, r.Kind.KnowsValid())...)
 	}
 	for _, edits := range all {

@@ -34,6 +34,9 @@ const (
 	NextSecond Variant = "next second"
 	// AnotherTime repeats the request after each of Options.Gaps.
 	AnotherTime Variant = "another time"
+	// AfterRun repeats the request after all other requests of a run. It finds a webhook behind a URL that remembers other
+	// objects, because such a webhook has no fresh instances.
+	AfterRun Variant = "after the run"
 	// Parallel sends the request at the same time as requests for other objects, to one instance.
 	Parallel Variant = "at the same time"
 	// OtherName repeats the request under a name that another object had before. It finds webhooks that remember

@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
@@ -17,11 +18,11 @@ import (
 // text.
 
 // isFromNote reports whether a problem is about a value that is an annotation of the object that was sent or of its
-// namespace, or a part of one. set is false if the result has no value. Then an empty annotation is its source, because
-// encoders leave out empty texts. The problem must disappear with the annotation, unless it is one of the namespace.
+// namespace, or a part of one. set is false if the result has no value. An empty annotation can be the source of
+// that, because encoders leave out empty texts, and of a zero. The problem must disappear with the annotation, unless it is one of the namespace.
 func (t *Trial) isFromNote(problem string, sent, value any, set bool) bool {
 	text := fmt.Sprint(value)
-	isEmpty := !set && strings.Contains(problem, ": Required value")
+	isEmpty := (!set || edits.IsZero(value)) && strings.Contains(problem, ": Required value")
 	if !set && !isEmpty {
 		return false
 	}

@@ -33,6 +33,9 @@ func (l pure) check(c *Case) *Finding {
 	if c.Variant == OtherName {
 		return l.underOtherNames(c, x)
 	}
+	if c.Variant == AfterRun {
+		return nil // only a run has all the requests
+	}
 	same := l.Fresh()
 	uid := session.NewUID()
 	first := l.F(same, session.Query{Object: x, UID: uid})
@@ -101,6 +104,18 @@ func (l pure) readsNamespace(c *Case, x *objects.Object, first *session.Outcome)
 	v := l.Finding(c, ReadsNamespace, "the webhook reads metadata.namespace, which older API servers leave empty: use request.namespace", first, out)
 	v.Advice = true
 	return v
+}
+
+// AfterRun checks L3 with the first answer to a request and one that came after all other requests of a run. It returns
+// nil if equal requests get different answers now: then the other requests are not the cause.
+func (k *Checker) AfterRun(x *objects.Object, first *session.Outcome) *Finding {
+	l, c := pure{k.Trial}, &Case{Law: L3, Object: x.Doc, Variant: AfterRun}
+	again := l.Request(l.NewInstances(), session.Query{Object: x})
+	f := l.sameAnswer(c, first, again, "sent again after other objects")
+	if f == nil || l.sameAnswer(c, again, l.Request(l.NewInstances(), session.Query{Object: x}), "") != nil || l.Over() {
+		return nil
+	}
+	return f
 }
 
 // sameAnswer returns a finding if the responses to two equal requests differ.
