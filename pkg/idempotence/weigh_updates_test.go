@@ -49,6 +49,14 @@ func TestUpdateFindingsAreWeighed(t *testing.T) {
 				spec["id"] = "default"
 			}
 		}), nil, ""},
+		{"sets a default at creation, and encodes its type", func(r *admissionv1.AdmissionRequest, doc document) {
+			at(doc, "status")
+			atCreation(func(spec document) {
+				if spec["id"] == nil {
+					spec["id"] = "default"
+				}
+			})(r, doc)
+		}, nil, ""},
 		{"sets a default at creation, and marks updates", func(r *admissionv1.AdmissionRequest, doc document) {
 			marked(r, doc)
 			if spec := at(doc, "spec"); r.Operation == admissionv1.Create && spec["id"] == nil {

@@ -75,7 +75,7 @@ func (l updates) changesNoUpdate(x *objects.Object) bool {
 		return false
 	}
 	out := l.F(l.Fresh(), session.Query{Object: x, Old: x})
-	return out.OK() && !out.Patched
+	return out.OK() && len(l.withoutEncoding(l.differences(L6, x, out.After))) == 0
 }
 
 // lostByReplace returns the parts of a stored object that are missing after it was replaced. Metadata does not count,

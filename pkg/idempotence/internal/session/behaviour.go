@@ -68,10 +68,7 @@ func (b *Behaviour) note(q *Query, a *Answer) {
 	case !a.Allowed:
 		b.denials[kindOfMessage(a.Message, objects.NameOf(q.Object, q.Old))] = true
 	case len(a.Patch) == 0:
-	case q.Operation == admissionv1.Update && !b.Updates:
-		b.Updates = true
-		b.notePatch(q, a)
-	case !b.known[string(a.Patch)]:
+	case q.Operation == admissionv1.Update && !b.Updates, !b.known[string(a.Patch)]:
 		b.notePatch(q, a)
 	}
 }
@@ -91,6 +88,8 @@ func (b *Behaviour) notePatch(q *Query, a *Answer) {
 		return
 	}
 	for _, c := range tree.Changes(q.Object.Doc, a.After.Doc) {
+		isZero := c.Kind == tree.Added && edits.IsZero(c.New) // as an encoder adds
+		b.Updates = b.Updates || q.Operation == admissionv1.Update && !isZero
 		if c.Kind == tree.Added {
 			tree.Leaves(c.New, func(p tree.Path, value any) {
 				if path := append(slices.Clone(c.Path), p...); edits.IsZero(value) && !path[len(path)-1].Element {
