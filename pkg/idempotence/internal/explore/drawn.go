@@ -76,18 +76,29 @@ func (r *Run) keeps(x, earlier *objects.Object, drawn []tree.Change) bool {
 	return true
 }
 
+const (
+	// mostVariedFindings is the maximum number of findings whose requests are repeated.
+	mostVariedFindings = 60
+	// mostWaited is the maximum number of findings whose requests are repeated in the next second.
+	mostWaited = 8
+)
+
 // varies checks L3 on the objects of a finding about another law that compares two results. It reports whether the
 // finding disappears once the random values of the webhook are set aside: then it has the same cause as the finding
 // about L3.
 func (r *Run) varies(f *laws.Finding) bool {
 	changes, ok := r.Differences(f)
-	if !ok || len(changes) == 0 || f.Case.Law == laws.L3 || r.Impure {
+	if !ok || len(changes) == 0 || f.Case.Law == laws.L3 || r.Impure || r.varied >= mostVariedFindings {
 		return false
 	}
+	r.varied++
 	before := r.Tally.findings(laws.L3)
 	for _, variant := range []laws.Variant{"", laws.NextSecond} {
-		if variant == laws.NextSecond && (!r.uses(LaterCalls) || !slices.ContainsFunc(changes, isTime)) {
+		if variant == laws.NextSecond && (!r.uses(LaterCalls) || !slices.ContainsFunc(changes, isTime) || r.waited >= mostWaited) {
 			break
+		}
+		if variant == laws.NextSecond {
+			r.waited++
 		}
 		for _, out := range f.Outcomes[max(0, len(f.Outcomes)-2):] {
 			if len(out.Calls) == 0 || r.Tally.findings(laws.L3) > before {

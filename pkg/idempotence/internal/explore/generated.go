@@ -116,7 +116,8 @@ const draws = 8
 const laterDraws = 3
 
 // generates reports whether the webhook generates the values that differ in a finding about L3, such as an ID or a
-// time: they are absent in x, and different in each of several calls of one instance. The API server generates
+// time: they are absent in x, and different in each of several calls of one instance and of fresh ones. So a counter in
+// the memory of the program does not count, because two replicas have the same numbers. The API server generates
 // the name of an object, and the name of an added element must not depend on chance, because other parts refer to it.
 func (r *Run) generates(f *laws.Finding, x *objects.Object, values []drawnValue) bool {
 	if len(f.Case.Before) > 0 || slices.ContainsFunc(values, func(v drawnValue) bool { return !isAbsent(x.Doc, v) }) {
@@ -136,7 +137,11 @@ func (r *Run) generates(f *laws.Finding, x *objects.Object, values []drawnValue)
 		if later && n > 0 && !r.waitForNextSecond() {
 			return false
 		}
-		out := r.Request(instances, session.Query{Object: x})
+		in := instances
+		if n%2 == 1 {
+			in = r.NewInstances()
+		}
+		out := r.Request(in, session.Query{Object: x})
 		if !out.OK() {
 			return false
 		}

@@ -47,6 +47,8 @@ type Run struct {
 	texts    *[]string // cached by ownTexts
 	hung     bool      // the webhook did not respond during the search for its trigger
 	object   int       // number of the current object, counted from 1; 0 for a stored case
+	varied   int       // number of findings whose requests were repeated
+	waited   int       // number of findings whose requests were repeated in the next second
 	filled   int       // number of invalid objects that were sent to learn what the webhook fills
 }
 

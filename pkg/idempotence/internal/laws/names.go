@@ -104,9 +104,9 @@ var words = []string{"kilo", "a9", "x-ray-22", "mike", "zulu7", "q", "oscar-b", 
 // are. It then acts on a part of the elements by their position. list has edits that each add an element, and each is
 // the number of values that the webhook adds for one.
 func (l manyNames) countsOnly(x *objects.Object, list []edits.Edit, without, each int) bool {
-	const groups = 3
-	for size := 2; size <= len(words)/groups; size++ {
-		short := 0
+	const least, most = 2, 3 // with more elements, two of them may have the same short hash
+	for size := least; size <= most; size++ {
+		groups, short := len(words)/size, 0
 		for group := range groups {
 			var some []edits.Edit
 			for i, word := range words[group*size : (group+1)*size] {
