@@ -18,8 +18,9 @@ import (
 // text.
 
 // isFromNote reports whether a problem is about a value that is an annotation of the object that was sent or of its
-// namespace, or a part of one. set is false if the result has no value. An empty annotation can be the source of
-// that, because encoders leave out empty texts, and of a zero. The problem must disappear with the annotation, unless it is one of the namespace.
+// namespace, or a part of one. set is false if the result has no value. An empty annotation can be the source of that,
+// because encoders leave out empty texts, and of a zero. The problem must disappear with the annotation, unless it is one
+// of the namespace.
 func (t *Trial) isFromNote(problem string, sent, value any, set bool) bool {
 	text := fmt.Sprint(value)
 	isEmpty := (!set || edits.IsZero(value)) && strings.Contains(problem, ": Required value")

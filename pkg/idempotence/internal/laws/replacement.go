@@ -68,12 +68,9 @@ func (l updates) takesReplacement(c *Case) *Finding {
 	return v
 }
 
-// changesNoUpdate reports whether the webhook has changed nothing in any update, and changes nothing in one of x. It then
-// leaves its defaults to the author on purpose.
+// changesNoUpdate reports whether the webhook changes nothing in an update of x. It then sets its defaults only at the
+// creation of an object, and leaves later changes to the author on purpose.
 func (l updates) changesNoUpdate(x *objects.Object) bool {
-	if l.Behaviour != nil && l.Behaviour.Updates {
-		return false
-	}
 	out := l.F(l.Fresh(), session.Query{Object: x, Old: x})
 	return out.OK() && len(l.withoutEncoding(l.differences(L6, x, out.After))) == 0
 }
