@@ -47,11 +47,13 @@ func (t *Trial) needsAll(problem string, sent any, parts []tree.Path) bool {
 	if t.Session == nil {
 		return true
 	}
-	doc, ok := sent, true
+	doc := sent
 	for _, p := range parts {
-		if doc, ok = tree.Remove(doc, p); !ok {
+		next, ok := tree.Remove(doc, p)
+		if !ok {
 			return false
 		}
+		doc = next
 	}
 	x, ok := t.Valid(doc)
 	if !ok {
