@@ -299,7 +299,7 @@ func TestTrafficCauses(t *testing.T) {
 		return fmt.Sprintf(`, matchConditions: [{name: c, expression: '%s'}]`, expression)
 	}
 	const other = `{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: other}, webhooks: [{name: other.example.com, ` +
-		`clientConfig: {url: "https://hooks.example.com/n"}, sideEffects: None, admissionReviewVersions: [v1], ` + rules + `}]}`
+		`clientConfig: {url: "https://hooks.example.com/n"}, sideEffects: None, admissionReviewVersions: [v1], rules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [services]}]}]}`
 	const secret = `"kind":{"group":"","version":"v1","kind":"Secret"},"resource":{"group":"","version":"v1","resource":"secrets"},`
 	const pod = `"kind":{"group":"","version":"v1","kind":"Pod"},"resource":{"group":"","version":"v1","resource":"pods"},`
 	const all = `rules: [{operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*/*"]}]`
