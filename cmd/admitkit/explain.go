@@ -16,7 +16,7 @@ import (
 func newExplain(s *screen.Screen) *cobra.Command {
 	var o explain.Options
 	c := &cobra.Command{
-		Use:     "explain -f FILE|DIR|- {--webhook-configuration FILE|DIR | --cluster}",
+		Use:     "explain {-f FILE|DIR|- | --traffic FILE|DIR} {--webhook-configuration FILE|DIR | --cluster}",
 		Short:   "Explain which webhooks are called for an object, and why",
 		GroupID: "check",
 		Long: `Explain which webhooks an API server would call for an object, in which order,
@@ -42,6 +42,11 @@ Without --cluster, explain reads custom kinds from CustomResourceDefinitions, an
 namespace labels from Namespaces or --namespace-labels. If a Namespace is missing,
 only its label kubernetes.io/metadata.name is known. With --cluster, explain reads
 kinds and Namespaces from the cluster.
+
+--traffic explains the requests in recordings of "admitkit record": which of them
+a changed selector, rule or matchCondition would reach, and which would be lost.
+explain compares with the webhooks that received the calls, or with the
+configurations of --against. -f then gives Namespaces and CustomResourceDefinitions.
 
 explain assumes that each webhook allows the request and does not change the
 object. It does not guess. The answer is "unknown" for:
@@ -78,6 +83,9 @@ admitkit explain -f manifests/ --webhook-configuration webhooks/ \
 kubectl -n shop get pod web -o yaml | admitkit explain -f - --cluster --operation DELETE
 kubectl -n shop get pod web -o yaml | admitkit explain -f - --cluster --subresource eviction
 
+# yesterday's requests that a changed configuration would lose or gain
+admitkit explain --traffic recordings/ --against old.yaml --webhook-configuration new.yaml -f namespaces.yaml
+
 # in CI: fail unless the injector is called for this Pod
 admitkit explain -f pod.yaml --webhook-configuration webhooks/ --expect-called inject.example.com`,
 		Args: arguments(),
@@ -102,6 +110,8 @@ admitkit explain -f pod.yaml --webhook-configuration webhooks/ --expect-called i
 	uid := f.String("user-uid", "", "uid of the user (default unknown)")
 	f.StringArrayVar(&o.Extra, "user-extra", nil, "extra field of the user as KEY=VALUE (default unknown); can be repeated")
 	f.StringArrayVar(&o.Allow, "allow", nil, "permission for conditions that use the authorizer, such as get:deployments.apps@shop or get:/metrics; all others are denied; can be repeated")
+	f.StringArrayVar(&o.Traffic, "traffic", nil, "recording whose requests to explain, or folder of recordings; can be repeated")
+	f.StringArrayVar(&o.Against, "against", nil, "file or folder with the webhook configurations to compare with (default the webhooks that were called in the recordings); can be repeated")
 	f.StringVar(&o.Kubernetes, "kubernetes", "", "version of the API server (default the version of the cluster; without --cluster, 1.36)")
 	f.StringVar(&o.Webhook, "webhook", "", "report on this webhook only, in detail")
 	f.StringArrayVar(&o.Expected, "expect-called", nil, "exit with 1 unless this webhook is called for every object; can be repeated")
@@ -115,6 +125,9 @@ admitkit explain -f pod.yaml --webhook-configuration webhooks/ --expect-called i
 		}
 		if f.Changed("namespace-labels") {
 			o.NamespaceLabels = namespaceLabels
+		}
+		if len(o.Traffic) > 0 {
+			return explainTraffic(c, &o, s, outputs)
 		}
 		report, err := explain.Run(c.Context(), &o, s)
 		if err != nil {
@@ -135,4 +148,31 @@ admitkit explain -f pod.yaml --webhook-configuration webhooks/ --expect-called i
 		return err
 	}
 	return c
+}
+
+// requestFlags describe the request for an object of -f. Recordings have whole requests.
+var requestFlags = []string{"operation", "subresource", "old", "dry-run", "namespace", "name", "resource", "user", "group", "user-uid", "user-extra",
+	"expect-called", "expect-not-called"}
+
+// explainTraffic explains the requests of recordings.
+func explainTraffic(c *cobra.Command, o *explain.Options, s *screen.Screen, outputs *screen.Outputs) error {
+	for _, name := range requestFlags {
+		if err := exclusive(c, [][]string{{"traffic", name}}); err != nil {
+			return err
+		}
+	}
+	report, err := explain.RunTraffic(c.Context(), o, s)
+	if err != nil {
+		return err
+	}
+	err = outputs.Write(s, func(form string, w io.Writer, p screen.Painter) error {
+		if form == "json" {
+			return report.JSON(w)
+		}
+		return report.Text(w, p)
+	})
+	if err != nil {
+		return err
+	}
+	return report.Verdict()
 }

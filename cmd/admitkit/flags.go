@@ -19,6 +19,7 @@ import (
 var placeholders = map[string]string{
 	"advertise":                     "HOST[:PORT]",
 	"allow":                         "RIGHT",
+	"traffic":                       "FILE|DIR",
 	"apply":                         "FILE|DIR",
 	"certs":                         "SOURCE",
 	"color":                         "WHEN",
@@ -39,6 +40,7 @@ var placeholders = map[string]string{
 	"user-extra":                    "KEY=VALUE",
 	"without":                       "LAW",
 	"explain webhook-configuration": "FILE|DIR",
+	"explain against":               "FILE|DIR",
 	"record output":                 "DIR",
 }
 

@@ -56,7 +56,9 @@ caBundle if --ca-file is not set. Without a configuration, verify assumes that t
 webhook is called for CREATE of the samples' kinds.
 
 -f gives CustomResourceDefinitions, Namespaces with their labels, and sample
-objects that the webhook changes. verify creates nothing in your cluster.
+objects that the webhook changes. --traffic takes further samples from recordings
+of "admitkit record": few and different ones of the calls of this webhook. verify
+creates nothing in your cluster.
 
 Between two calls, a real API server on this machine defaults and validates the
 objects, if its binaries are installed (see "admitkit apiserver path"). Otherwise
@@ -175,6 +177,7 @@ func verifyFlags(c *cobra.Command, o *verify.Options) {
 	f.StringVar(&o.CAFile, "ca-file", "", "PEM file with the CA of the webhook's server (default the caBundle of the configuration, or the system's CAs)")
 	f.StringArrayVar(&o.Configurations, "webhook-configuration", nil, "file with the MutatingWebhookConfiguration, or - for standard input (default the one in the files of -f)")
 	f.StringArrayVarP(&o.Files, "filename", "f", nil, "file or folder with samples, CustomResourceDefinitions and Namespaces; can be repeated")
+	f.StringArrayVar(&o.Traffic, "traffic", nil, "recording whose objects are samples, or folder of recordings; can be repeated")
 	f.StringVar(&o.Webhook, "webhook", "", "name of the webhook, if the configuration has several (default the one whose path is that of --url)")
 	f.StringArrayVar(&o.Chain, "chain", nil, "file with configurations whose webhooks are all tested together; can be repeated")
 	f.StringVar(&o.Hook, "hook", "", "Go package of hooks, such as ./hooks, that verify builds and runs; the same as the argument PACKAGE")
@@ -194,7 +197,7 @@ func verifyFlags(c *cobra.Command, o *verify.Options) {
 	f.StringVar(&o.TokenFile, "token-file", "", "file with a bearer token, for webhooks that authenticate the API server")
 	f.StringVar(&o.Store, "store", "", "folder for failing cases; verify stores new ones in it and first tests those of earlier runs")
 	f.StringVar(&o.Replay, "replay", "", "file with a failing case that --store wrote; verify tests only this case")
-	for _, name := range []string{"ca-file", "webhook-configuration", "filename", "chain", "exceptions", "client-cert", "client-key", "token-file", "replay"} {
+	for _, name := range []string{"ca-file", "webhook-configuration", "filename", "chain", "exceptions", "client-cert", "client-key", "token-file", "replay", "traffic"} {
 		_ = c.MarkFlagFilename(name) // fails only if the flag does not exist
 	}
 	_ = c.MarkFlagDirname("store")

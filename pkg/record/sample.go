@@ -122,6 +122,17 @@ func (s *sampler) combination(o *webhook.Observation, path string) uint64 {
 	return sum
 }
 
+// Combination returns a hash of the properties by which a [Recorder] compares calls: webhook, path, kind, operation,
+// outcome, code, dry run, and the operations and paths of the patch. With the same seed, calls that are alike have the
+// same hash. The request is the one in c.Request.
+func (c *Call) Combination(seed maphash.Seed, request *admissionv1.AdmissionRequest) uint64 {
+	s := sampler{seed: seed, shapes: map[uint64]uint64{}}
+	return s.combination(&webhook.Observation{
+		Hook: c.Webhook, Kind: request.Kind, Operation: request.Operation, Outcome: c.Outcome, Withheld: c.Withheld,
+		Code: int32(c.Code), DryRun: request.DryRun != nil && *request.DryRun, Answer: c.Answer,
+	}, c.Path)
+}
+
 // maxShapes is the maximum number of patches whose shape is remembered. Many patches are the same.
 const maxShapes = 1000
 

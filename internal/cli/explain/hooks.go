@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/admitkit/admitkit/internal/cli/traffic"
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
@@ -23,6 +24,7 @@ type hook struct {
 	conditions          []admissionregistrationv1.MatchCondition
 	timeout             int32
 	reinvocation        admissionregistrationv1.ReinvocationPolicyType
+	path                string // of the URL
 	// broken is the reason why the webhook cannot be explained, or nil.
 	broken error
 }
@@ -72,6 +74,7 @@ func ofMutating(configuration string, h *admissionregistrationv1.MutatingWebhook
 		equivalent: isEquivalent(h.MatchPolicy), ignore: isIgnore(h.FailurePolicy), effects: accepted(&h.SideEffects),
 		namespaces: h.NamespaceSelector, objects: h.ObjectSelector, conditions: h.MatchConditions, timeout: ptr.Deref(h.TimeoutSeconds, 10),
 		reinvocation: ptr.Deref(h.ReinvocationPolicy, admissionregistrationv1.NeverReinvocationPolicy),
+		path:         traffic.Path(h.ClientConfig),
 	}
 }
 
@@ -80,6 +83,7 @@ func ofValidating(configuration string, h *admissionregistrationv1.ValidatingWeb
 		configuration: configuration, name: h.Name, static: isStatic(configuration), rules: h.Rules,
 		equivalent: isEquivalent(h.MatchPolicy), ignore: isIgnore(h.FailurePolicy), effects: accepted(&h.SideEffects),
 		namespaces: h.NamespaceSelector, objects: h.ObjectSelector, conditions: h.MatchConditions, timeout: ptr.Deref(h.TimeoutSeconds, 10),
+		path: traffic.Path(h.ClientConfig),
 	}
 }
 

@@ -111,6 +111,10 @@ func (t *explainer) labelsItself() bool {
 // versions handles rules that match only other versions of the resource. It sets their result to unknown if it is
 // unknown whether the API server serves these versions.
 func (t *explainer) versions(h *hook, p *Predicate) {
+	if r := t.req.recording; r != nil && r.original != t.req.resource.GroupVersionResource && !h.equivalent {
+		t.exactRules(h, p)
+		return
+	}
 	if p.Answer != chain.Fails || !t.req.resource.unsure || !h.equivalent {
 		return
 	}
@@ -133,6 +137,8 @@ func (t *explainer) condition(h *hook, e *chain.Explained, p *Predicate) {
 		p.set(chain.Unknown, fmt.Sprintf("the extra fields of user %s are unknown", t.req.User.Username))
 	case mentions.words["userInfo"] && mentions.words["uid"] && t.req.uidUnknown:
 		p.set(chain.Unknown, fmt.Sprintf("the uid of user %s is unknown", t.req.User.Username))
+	case t.req.recording != nil:
+		t.recordedCondition(h, mentions, p)
 	case converted && p.Answer == chain.Errs && convertsByWebhook(t.req.resource.definition):
 		p.set(chain.Unknown, fmt.Sprintf("it reads version %s, and only the conversion webhook of the kind converts to it", e.Kind.Version))
 	case !mentions.body:

@@ -51,6 +51,8 @@ type knownRequest struct {
 	generated bool
 	// uidUnknown and extraUnknown mean that these fields of the user are unknown.
 	uidUnknown, extraUnknown bool
+	// recording is set for the request of a recorded call.
+	recording *recording
 
 	notes []string
 }

@@ -22,10 +22,13 @@ import (
 type Options struct {
 	Ask
 	Files, Configurations, OldFiles []string
-	Cluster                         bool
-	Where                           cluster.Flags
-	User                            string
-	Groups                          []string
+	// Traffic are recordings whose requests are explained. Against are the webhook configurations to compare with,
+	// instead of the webhooks that were called in the recording.
+	Traffic, Against []string
+	Cluster          bool
+	Where            cluster.Flags
+	User             string
+	Groups           []string
 	// UID and Extra are unknown if nil. Entries of Extra have the form KEY=VALUE.
 	UID             *string
 	Extra           []string
@@ -42,17 +45,7 @@ func Run(ctx context.Context, o *Options, s *screen.Screen) (*Report, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	klog.LogToStderr(false) // the API server's code would log to standard error
-	klog.SetOutput(io.Discard)
-	noted := map[string]bool{}
-	read := func(paths []string) ([]*objects.Object, error) {
-		return objects.Read(ctx, paths, s.In, func(format string, args ...any) {
-			if note := fmt.Sprintf(format, args...); !noted[note] { // the same folder can be read twice
-				noted[note] = true
-				s.Note("%s", note)
-			}
-		})
-	}
+	read := o.begin(ctx, s)
 	all, err := read(o.Files)
 	if err != nil {
 		return nil, err
@@ -74,10 +67,27 @@ func Run(ctx context.Context, o *Options, s *screen.Screen) (*Report, error) {
 	return report, o.known(facts)
 }
 
+// begin silences the API server's code, which would log to standard error. It returns a function that reads files.
+func (o *Options) begin(ctx context.Context, s *screen.Screen) func(paths []string) ([]*objects.Object, error) {
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
+	noted := map[string]bool{}
+	return func(paths []string) ([]*objects.Object, error) {
+		return objects.Read(ctx, paths, s.In, func(format string, args ...any) {
+			if note := fmt.Sprintf(format, args...); !noted[note] { // the same folder can be read twice
+				noted[note] = true
+				s.Note("%s", note)
+			}
+		})
+	}
+}
+
 // check validates the flags and parses those that have structure.
 func (o *Options) check() error {
 	switch {
-	case len(o.Files) == 0:
+	case len(o.Against) > 0 && len(o.Traffic) == 0:
+		return problem.New("--against compares the requests of recordings").Hint("--traffic FILE")
+	case len(o.Files) == 0 && len(o.Traffic) == 0:
 		return problem.New("there is no object to explain").Hint("-f pod.yaml").Hint("kubectl get pod NAME -o yaml | admitkit explain -f - --cluster --operation DELETE")
 	case len(o.Configurations) == 0 && !o.Cluster:
 		return problem.New("there are no webhook configurations").Hint("--cluster, for those of the current kubeconfig's cluster").Hint("--webhook-configuration FILE|DIR")

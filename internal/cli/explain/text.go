@@ -18,12 +18,15 @@ import (
 )
 
 // JSON writes the report as JSON.
-func (r *Report) JSON(w io.Writer) error {
+func (r *Report) JSON(w io.Writer) error { return writeJSON(w, r) }
+
+// writeJSON writes a report as JSON, with invisible characters escaped.
+func writeJSON(w io.Writer, report any) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(r); err != nil {
+	if err := encoder.Encode(report); err != nil {
 		return err
 	}
 	_, err := io.WriteString(w, escaped(text.String()))
@@ -94,13 +97,18 @@ func (t *text) object(o *Object, webhook string) {
 	t.summary(o)
 }
 
-// String describes the request: "CREATE of v1 pods in namespace shop, by admin".
-func (r *Request) String() string {
+// what describes the resource and the operation: "CREATE of v1 pods".
+func (r *Request) what() string {
 	what := r.Resource.Resource
 	if r.SubResource != "" {
 		what += "/" + r.SubResource
 	}
-	s := fmt.Sprintf("%s of %s %s", r.Operation, version(r.Resource.Group, r.Resource.Version), what)
+	return fmt.Sprintf("%s of %s %s", r.Operation, version(r.Resource.Group, r.Resource.Version), what)
+}
+
+// String describes the request: "CREATE of v1 pods in namespace shop, by admin".
+func (r *Request) String() string {
+	s := r.what()
 	if r.Namespace != "" {
 		s += " in namespace " + r.Namespace
 	}

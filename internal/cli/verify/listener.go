@@ -15,6 +15,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/admitkit/admitkit/internal/cli/traffic"
 	"github.com/admitkit/admitkit/internal/problem"
 )
 
@@ -149,8 +150,8 @@ func (l *listener) wrongAnswer(where string, response *http.Response, body []byt
 func (l *listener) wrongPath(where string, status int, body []byte) error {
 	err := problem.New("%s answers with HTTP %d%s: is that the path of the webhook?", where, status, quotation(body))
 	c := l.hook.ClientConfig
-	if path := pathOf(l.hook); (c.URL != nil || c.Service != nil) && path != pathOfURL(where) {
-		server := strings.TrimSuffix(where, pathOfURL(where))
+	if path := pathOf(l.hook); (c.URL != nil || c.Service != nil) && path != traffic.PathOfURL(where) {
+		server := strings.TrimSuffix(where, traffic.PathOfURL(where))
 		return err.Hint("the path in the configuration: --url %s%s", strings.TrimSuffix(server, "/"), path)
 	}
 	return err

@@ -32,8 +32,8 @@ type Options struct {
 	Chain []string
 	// Hook is the Go package of admitkit hooks to build and test.
 	Hook string
-	// Files have samples, custom resource definitions and namespaces.
-	Files []string
+	// Files have samples, custom resource definitions and namespaces. Traffic are recordings with further samples.
+	Files, Traffic []string
 
 	CAFile, ServerName    string
 	ClientCert, ClientKey string
@@ -114,15 +114,30 @@ func (r *runner) run(ctx context.Context) (*idempotence.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	options, err := r.options(ctx, given)
+	options, err := r.options(ctx)
 	if err != nil {
 		return nil, err
+	}
+	guesses := r.Hook == "" && len(registered(given)) == 0
+	if guesses && len(r.URLs) > 0 { // the rules depend on the samples
+		if err := r.addTraffic(ctx, given, []target{{urls: r.URLs}}); err != nil {
+			return nil, err
+		}
 	}
 	hooks, stop, err := r.hooks(ctx, given)
 	if err != nil {
 		return nil, err
 	}
 	defer stop()
+	if !guesses {
+		if err := r.addTraffic(ctx, given, hooks); err != nil {
+			return nil, err
+		}
+	}
+	if options.Samples, err = given.samplesOf(); err != nil {
+		return nil, err
+	}
+	options.CRDs, options.Namespaces = objects.Values(given.CRDs), objects.Values(given.Namespaces)
 	subject, err := r.subject(hooks)
 	if err != nil {
 		return nil, err
@@ -151,8 +166,8 @@ func (r *runner) run(ctx context.Context) (*idempotence.Report, error) {
 	return report, nil
 }
 
-// options returns the options of the run that do not depend on the webhook.
-func (r *runner) options(ctx context.Context, given *given) (idempotence.Options, error) {
+// options returns the options of the run that depend on neither the webhook nor the objects.
+func (r *runner) options(ctx context.Context) (idempotence.Options, error) {
 	var none idempotence.Options
 	switch {
 	case r.Objects < 1:
@@ -168,13 +183,8 @@ func (r *runner) options(ctx context.Context, given *given) (idempotence.Options
 	if err != nil {
 		return none, err
 	}
-	samples, err := given.samplesOf()
-	if err != nil {
-		return none, err
-	}
 	options := idempotence.Options{
-		Budget: r.Budget, CRDs: objects.Values(given.CRDs), Exceptions: exceptions, Namespaces: objects.Values(given.Namespaces), Objects: r.Objects,
-		Replay: r.Replay, Samples: samples, Seed: r.Seed, Store: r.Store, Without: without,
+		Budget: r.Budget, Exceptions: exceptions, Objects: r.Objects, Replay: r.Replay, Seed: r.Seed, Store: r.Store, Without: without,
 	}
 	if r.Observe != "" {
 		options.Observe = r.observer(ctx)

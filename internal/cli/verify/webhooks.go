@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"net/url"
-	"path"
 	"slices"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/admitkit/admitkit/internal/cli/objects"
+	"github.com/admitkit/admitkit/internal/cli/traffic"
 	"github.com/admitkit/admitkit/internal/problem"
 	"github.com/admitkit/admitkit/pkg/idempotence"
 )
@@ -88,7 +88,7 @@ func (r *runner) choose(all []target) (target, error) {
 	case r.Webhook != "":
 		fits = func(h target) bool { return h.Name == r.Webhook }
 	case len(all) > 1 && len(r.URLs) > 0:
-		fits = func(h target) bool { return pathOf(h) == pathOfURL(r.URLs[0]) }
+		fits = func(h target) bool { return pathOf(h) == traffic.PathOfURL(r.URLs[0]) }
 	}
 	var found []target
 	for _, h := range all {
@@ -113,23 +113,7 @@ func (r *runner) choose(all []target) (target, error) {
 }
 
 // pathOf returns the URL path of a webhook.
-func pathOf(h target) string {
-	switch c := h.ClientConfig; {
-	case c.URL != nil:
-		return pathOfURL(*c.URL)
-	case c.Service != nil && c.Service.Path != nil:
-		return path.Join("/", *c.Service.Path)
-	}
-	return "/"
-}
-
-func pathOfURL(text string) string {
-	u, err := url.Parse(text)
-	if err != nil {
-		return ""
-	}
-	return path.Join("/", u.Path)
-}
+func pathOf(h target) string { return traffic.Path(h.ClientConfig) }
 
 // served returns the URLs from the clientConfig of a webhook. The hints of its errors put prefix before each URL.
 func served(h target, prefix string) ([]string, error) {
