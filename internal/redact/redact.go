@@ -237,7 +237,10 @@ func (c *call) copies(n *node, kind scope, named bool) {
 		}
 		c.copies(&n.kids[i], below, named)
 	}
+	pseudonym, isSecret := c.seen[n.text]
 	switch {
+	case n.nested != nil && isSecret && n.kind == jsonraw.String: // a document of short texts is a secret only as a whole
+		n.nested, n.text = nil, pseudonym
 	case n.nested != nil:
 		c.copies(n.nested, asWord, false)
 	case n.kind == jsonraw.String && !n.done:
