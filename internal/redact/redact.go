@@ -239,6 +239,10 @@ func (c *call) copies(n *node, kind scope, named bool) {
 	}
 	switch {
 	case n.nested != nil:
+		if w, ok := c.words.words[strings.TrimSpace(n.text)]; ok { // the document as a whole is a copy
+			n.text, n.nested, n.done = w.pseudonym, nil, true
+			return
+		}
 		c.copies(n.nested, asWord, false)
 	case n.kind == jsonraw.String && !n.done:
 		n.text = c.words.replace(n.text, kind, named)
