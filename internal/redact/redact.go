@@ -237,11 +237,12 @@ func (c *call) copies(n *node, kind scope, named bool) {
 		}
 		c.copies(&n.kids[i], below, named)
 	}
-	pseudonym, isSecret := c.seen[n.text]
 	switch {
-	case n.nested != nil && isSecret && n.kind == jsonraw.String: // a document of short texts is a secret only as a whole
-		n.nested, n.text = nil, pseudonym
 	case n.nested != nil:
+		if w, ok := c.words.words[strings.TrimSpace(n.text)]; ok { // the document as a whole is a copy
+			n.text, n.nested, n.done = w.pseudonym, nil, true
+			return
+		}
 		c.copies(n.nested, asWord, false)
 	case n.kind == jsonraw.String && !n.done:
 		n.text = c.words.replace(n.text, kind, named)

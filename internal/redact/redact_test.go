@@ -69,6 +69,21 @@ func redacted(t *testing.T, r *Redactor, request, answer string) (string, string
 	return string(req), string(ans)
 }
 
+// TestCopyOfDocument requires that the copy of a secret is replaced if the secret is a JSON document, also one whose values
+// are harmless and whose names are secret.
+func TestCopyOfDocument(t *testing.T) {
+	for _, secret := range []string{`{"aGVsbG8-key":true}`, `["0","geheim"]`, ` {"user":{"a":"0"}}`} {
+		quoted := string(quote(secret))
+		request, answer := redacted(t, redactor(t), reviewOf(`{"kind":"Secret","apiVersion":"v1","stringData":{"a":`+quoted+`},"metadata":{"annotations":{"copy":`+quoted+`}}}`),
+			`{"response":{"uid":"u-1","allowed":false,"status":{"message":`+quoted+`},"warnings":["bad: `+strings.TrimPrefix(quoted, `"`)+`]}}`)
+		for _, text := range []string{request, answer} {
+			if inside := strings.Trim(quoted, `" `); strings.Contains(text, inside) {
+				t.Errorf("%s is in %s", inside, text)
+			}
+		}
+	}
+}
+
 // TestSecrets requires that a secret is replaced. In each object, SECRET is the place of the secret.
 func TestSecrets(t *testing.T) {
 	const jwt = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl"

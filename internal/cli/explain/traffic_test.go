@@ -32,8 +32,8 @@ func TestTrafficAgrees(t *testing.T) {
 	total := TrafficWebhook{}
 	for seed := range uint64(8) {
 		g := newGenerator(seed + 1)
-		old, now := g.trafficWebhooks(), chain.Webhooks{}
-		now = g.changed(old)
+		old := g.trafficWebhooks()
+		now := g.changed(old)
 		dir := t.TempDir()
 		recorder, err := record.New(record.Options{Dir: dir, MaxBytesPerSecond: -1})
 		if err != nil {
