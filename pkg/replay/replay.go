@@ -30,8 +30,10 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/admitkit/admitkit/internal/textutil"
 	"github.com/admitkit/admitkit/pkg/record"
 	"github.com/admitkit/admitkit/pkg/review"
 )
@@ -76,7 +78,11 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err := r.run(ctx, files); err != nil {
 		return nil, err
 	}
-	if r.report.Read == 0 {
+	switch {
+	case r.report.Read == 0 && r.report.Excluded > 0:
+		return nil, fmt.Errorf("replay: none of the %s is one of %s: name a webhook, or the path of its URL, as the recording has it",
+			textutil.Count(r.report.Excluded, "call"), strings.Join(o.Webhooks, ", "))
+	case r.report.Read == 0:
 		return nil, &UnreadableError{Files: r.report.Files}
 	}
 	return r.report.finish(), nil

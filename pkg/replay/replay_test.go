@@ -156,6 +156,12 @@ func TestDamage(t *testing.T) {
 			t.Errorf("%s: %v", c.reason, err)
 		}
 	}
+	if _, err := Run(t.Context(), Options{Files: []string{name}, New: hook, Webhooks: []string{"other.example.com"}}); err == nil || !strings.HasPrefix(err.Error(), "replay: none of the 2 calls is one of other.example.com: ") {
+		t.Errorf("no call of the webhook: %v", err)
+	}
+	if r := run(t, Options{Files: []string{name}, New: hook, Webhooks: []string{"/pods"}}); r.Same != 2 {
+		t.Errorf("%d calls of the path", r.Same)
+	}
 	if _, err := Run(t.Context(), Options{Files: []string{t.TempDir()}, New: hook}); err == nil || !strings.Contains(err.Error(), "has no recordings") {
 		t.Errorf("an empty folder: %v", err)
 	}
