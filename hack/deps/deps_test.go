@@ -29,6 +29,7 @@ var layers = map[string][]string{
 	"webhook":       {"patch", "review"},
 	"install":       {"patch", "review", "webhook", "certs"},
 	"record":        {"patch", "review", "webhook"},
+	"replay":        {"patch", "review", "webhook", "record"},
 	"metrics":       {"patch", "review", "webhook", "certs", "install", "record"},
 	"tracing":       {"patch", "review", "webhook"},
 	"reads":         nil,
