@@ -46,7 +46,7 @@ func TestReplayLine(t *testing.T) {
 		t.Fatalf("Check of a broken webhook: %q", outer.errors)
 	}
 	found := regexp.MustCompile(`FAILS  [\w ]+\((L\w+)\)\n(?s:.*?)Again:  (.*)\n`).FindAllStringSubmatch(outer.errors[0], -1)
-	if len(found) < 2 {
+	if len(found) == 0 {
 		t.Fatalf("no line to replay in\n%s", outer.errors[0])
 	}
 	self, err := os.Executable()
