@@ -169,15 +169,16 @@ const (
 	fails   verdict = "fails" // the failurePolicy decides
 )
 
-// call calls the hook as the API server does. It fails the test if there is no answer before the deadline of the call,
-// which is the timeout or, if that is zero, the timeoutSeconds of the hook.
+// call calls the hook as the API server does. The deadline of the call is the timeout or, if that is zero, the
+// timeoutSeconds of the hook. It fails the test if the hook does not answer. An answer may come after the deadline,
+// because a test cannot tell a slow hook from a busy machine.
 func (r *running) call(t *testing.T, hook string, request *admissionv1.AdmissionRequest, timeout time.Duration) (verdict, string) {
 	t.Helper()
 	h := r.hooks[hook]
 	if timeout == 0 {
 		timeout = h.timeout
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout+30*time.Second)
 	defer cancel()
 	review := admissionv1.AdmissionReview{Request: request}
 	review.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind("AdmissionReview"))
@@ -194,13 +195,13 @@ func (r *running) call(t *testing.T, hook string, request *admissionv1.Admission
 	post.Header.Set("Content-Type", "application/json")
 	response, err := r.client.Do(post)
 	if err != nil {
-		t.Errorf("%s: no answer before the deadline: %v", hook, err)
+		t.Errorf("%s: no answer: %v", hook, err)
 		return "", ""
 	}
 	defer func() { _ = response.Body.Close() }()
 	answer, err := io.ReadAll(response.Body)
 	if err != nil {
-		t.Errorf("%s: no whole answer before the deadline: %v", hook, err)
+		t.Errorf("%s: no whole answer: %v", hook, err)
 	}
 	if response.StatusCode != http.StatusOK {
 		return fails, string(answer)
