@@ -79,6 +79,10 @@ func (r *Run) uses(f Family) bool { return !r.Unused[f] }
 // likely have different causes, because repeats do not count.
 const maxFindings = 4
 
+// callsToShrink is the number of calls after which no smaller cases are checked for a finding. A check of L3 that passes
+// makes more than 100 calls.
+const callsToShrink = 4000
+
 // Advice about a law is dropped once the law has maxFindings+maxAdvice findings.
 const maxAdvice = 3
 
@@ -97,8 +101,9 @@ func (r *Run) try(c *laws.Case) {
 		return
 	}
 	late := slices.ContainsFunc(f.Outcomes, (*session.Outcome).Late)
+	most := r.Calls() + callsToShrink
 	f = shrink.Smallest(f, func(c *laws.Case) *laws.Finding {
-		if late || r.Over() { // each call that gets no response lasts until the timeout
+		if late || r.Over() || r.Calls() > most { // each call that gets no response lasts until the timeout
 			return nil
 		}
 		if r.inputs.loses(f.Case.Object, c.Object) || r.isDegenerate(c.Object) && !r.isDegenerate(f.Case.Object) {
