@@ -87,7 +87,7 @@ admitkit lint --rules`,
 	flags.StringArrayVar(&o.ServingCert, "serving-cert", nil, "file with the serving certificate, such as tls.crt; name the WEBHOOK if there are several; can be repeated")
 	flags.StringArrayVar(&o.Probe, "probe", nil, "address at which lint reads the serving certificate; name the WEBHOOK if there are several; can be repeated")
 	flags.DurationVar(&o.ExpiresWithin, "expires-within", 30*24*time.Hour, "report CA certificates that expire within this time")
-	flags.StringVar(&o.Kubernetes, "kubernetes-version", "", "version of the API server; lint skips findings that concern only other versions (default the version of the cluster; without --cluster, all versions)")
+	flags.StringVar(&o.Kubernetes, "kubernetes", "", "`VERSION` of the API server, such as 1.36; lint skips findings that concern only other versions (default the version of the cluster; without --cluster, all versions)")
 	flags.BoolVar(&list, "rules", false, "list the rules")
 	flags.StringVar(&explain, "explain", "", "explain the rule with this ID")
 	for _, name := range []string{"severity", "fail-on"} {

@@ -50,7 +50,8 @@ hooks.
 --form selects the API servers that can use the output:
 
   v1       Kubernetes 1.16 and later
-  v1beta1  Kubernetes before 1.22; the command fails if a hook has matchConditions
+  v1beta1  Kubernetes before 1.22; without --kubernetes, the command fails if a hook
+           has matchConditions
   static   files that the API server reads when it starts (manifest-based
            admission control, from Kubernetes 1.37, or 1.36 with its feature gate), and
            the AdmissionConfiguration that names them; needs --url
@@ -64,7 +65,7 @@ admitkit manifests | admitkit lint -
 admitkit manifests --service shop/webhook --cert-manager shop/webhook-tls
 admitkit manifests ./hooks --service shop/webhook:8443 --ca-file ca.crt --dir deploy
 admitkit manifests --url https://hooks.example.com --name shop | kubectl apply --server-side -f -
-admitkit manifests --form v1beta1 --service shop/webhook -o json
+admitkit manifests --kubernetes 1.20 --service shop/webhook -o json
 admitkit manifests --form static --url https://127.0.0.1:9443 --name shop --ca-file ca.crt --dir admission`,
 		GroupID: "write",
 		Args: func(c *cobra.Command, args []string) error {
@@ -122,7 +123,8 @@ admitkit manifests --form static --url https://127.0.0.1:9443 --name shop --ca-f
 	}
 	outputs = outputFlag(c, "yaml", "json")
 	f := c.Flags()
-	f.StringVar(&o.Form, "form", manifests.V1, "API version of the objects: v1 or v1beta1; static: files for manifest-based admission control")
+	f.StringVar(&o.Form, "form", "", "API version of the objects: v1 or v1beta1; static: files for manifest-based admission control (default v1; with --kubernetes before 1.16, v1beta1)")
+	f.StringVar(&o.Kubernetes, "kubernetes", "", "`VERSION` of the API server, such as 1.36: the objects have only the fields that it knows, and notes say what is lost (default the newest)")
 	f.StringVar(&o.Name, "name", "", "metadata.name of the objects (default the name of the Service)")
 	f.StringVar(&o.Service, "service", "", "Service in front of the hooks, as `NAMESPACE/NAME[:PORT]`")
 	f.StringVar(&o.URL, "url", "", "`URL` of the hooks, if there is no Service: https://HOST[:PORT][/PATH]")

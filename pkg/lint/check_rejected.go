@@ -10,8 +10,10 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/admitkit/admitkit/internal/versions"
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
@@ -115,10 +117,30 @@ func ruleOf(path string, e *field.Error) string {
 	return "AK108"
 }
 
-// oldVersion reports v1beta1 configurations.
-func (l *linter) oldVersion(c *configuration) {
-	if c.v1beta1 && (l.options.Kubernetes == "" || l.isAtLeast(1, 22)) {
+// apiVersion reports configurations whose apiVersion the API server does not serve.
+func (l *linter) apiVersion(c *configuration) {
+	v, known := versions.Parse(l.options.Kubernetes)
+	switch {
+	case c.v1beta1 && (!known || !v.Before(versions.WithoutBeta)):
 		l.foundIn("AK113", c, field.NewPath("apiVersion"), "admissionregistration.k8s.io/v1beta1 is not served by Kubernetes 1.22 and later")
+	case !c.v1beta1 && known && v.Before(versions.V1):
+		l.foundIn("AK113", c, field.NewPath("apiVersion"), "admissionregistration.k8s.io/v1 is not served before Kubernetes 1.16").
+			withFix("Use apiVersion: admissionregistration.k8s.io/v1beta1, and set every field, because the defaults differ.")
+	}
+}
+
+// newFields reports fields that the API server is too old to know.
+func (l *linter) newFields(h *webhook) {
+	v, known := versions.Parse(l.options.Kubernetes)
+	if !known {
+		return
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&h.MutatingWebhook)
+	if err != nil {
+		return // unreachable: the webhook was decoded from JSON
+	}
+	for _, loss := range versions.Fit(content, v) {
+		l.found("AK116", h, h.at, loss.String()).Path += "." + loss.Path
 	}
 }
 

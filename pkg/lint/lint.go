@@ -169,11 +169,11 @@ type linter struct {
 }
 
 var configurationChecks = []func(*linter, *configuration){
-	(*linter).rejected, (*linter).oldVersion, (*linter).static,
+	(*linter).rejected, (*linter).apiVersion, (*linter).static,
 }
 
 var webhookChecks = []func(*linter, *webhook){
-	(*linter).resourceOrder, (*linter).neverCalled, (*linter).neverMatches, (*linter).exact, (*linter).oldDefaults,
+	(*linter).newFields, (*linter).resourceOrder, (*linter).neverCalled, (*linter).neverMatches, (*linter).exact, (*linter).oldDefaults,
 	(*linter).evasion, (*linter).mutations, (*linter).sideEffects, (*linter).reviewVersions,
 	(*linter).ownPods, (*linter).ownNeeds, (*linter).kubeSystem, (*linter).nodeLeases, (*linter).nodes,
 	(*linter).virtual, (*linter).everything, (*linter).service, (*linter).replicas,

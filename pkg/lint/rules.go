@@ -53,8 +53,8 @@ var rejections = []Rule{
 	{"AK112", Warning, "a field does not exist",
 		"The API server drops unknown fields. Its warning is easy to miss, and the field has no effect.",
 		"Correct the name of the field, or remove it.", extensible + "#webhook-configuration"},
-	{"AK113", Warning, "the API version is no longer served",
-		"Kubernetes 1.22 and later serve webhook configurations only as admissionregistration.k8s.io/v1. Creating a v1beta1 configuration fails there.",
+	{"AK113", Warning, "the API version is not served",
+		"Kubernetes 1.22 and later serve webhook configurations only as admissionregistration.k8s.io/v1. Creating a v1beta1 configuration fails there. Before 1.16, only v1beta1 is served.",
 		"Use apiVersion: admissionregistration.k8s.io/v1, and set the fields whose defaults differ (see AK305).", "https://kubernetes.io/docs/reference/using-api/deprecation-guide/#webhook-resources-v122"},
 	{"AK114", Error, "a static manifest is invalid",
 		"Names that end in .static.k8s.io belong to configurations that the API server reads from its own disk. It accepts only URLs in them, because it cannot resolve services at that time, and each name only once.",
@@ -62,6 +62,9 @@ var rejections = []Rule{
 	{"AK115", Warning, "two configurations have the same name",
 		"The configuration that is applied last replaces the other one.",
 		"Rename one of them, or remove it.", extensible + "#webhook-configuration"},
+	{"AK116", Warning, "the API server is too old for a field",
+		"The API server drops fields that its version does not know. This rule needs the version of the API server.",
+		"admitkit manifests --kubernetes VERSION writes what a version knows. Let the handler check what the field did.", extensible + "#webhook-configuration"},
 }
 
 var lockouts = []Rule{

@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/x509"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"github.com/admitkit/admitkit/internal/cli/screen"
 	"github.com/admitkit/admitkit/internal/problem"
 	"github.com/admitkit/admitkit/internal/textutil"
+	"github.com/admitkit/admitkit/internal/versions"
 	"github.com/admitkit/admitkit/pkg/lint"
 )
 
@@ -94,8 +94,8 @@ func Run(ctx context.Context, s *screen.Screen, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Kubernetes != "" && !kubernetesVersion.MatchString(o.Kubernetes) {
-		return nil, problem.New("--kubernetes-version=%s is not a version", o.Kubernetes).Hint("--kubernetes-version 1.36")
+	if _, ok := versions.Parse(o.Kubernetes); o.Kubernetes != "" && !ok {
+		return nil, problem.New("--kubernetes=%s is not a version", o.Kubernetes).Hint("--kubernetes 1.36")
 	}
 	all, err := o.read(ctx, s)
 	if err != nil {
@@ -261,8 +261,6 @@ func (o *Options) read(ctx context.Context, s *screen.Screen) ([]*objects.Object
 	}
 	return objects.Read(ctx, o.Paths, s.In, s.Note)
 }
-
-var kubernetesVersion = regexp.MustCompile(`^v?[0-9]+\.[0-9]+`)
 
 // serving reads the serving certificates of --serving-cert and --probe. The keys of the result are names of webhooks.
 // The key is "" if the flag names no webhook.

@@ -26,7 +26,7 @@ const (
 	Static  = "static"
 )
 
-// Forms returns the values of the flag --form. The first is the default.
+// Forms returns the values of the flag --form.
 func Forms() []string { return []string{V1, V1beta1, Static} }
 
 // Options are the flags of the command.
@@ -36,6 +36,8 @@ type Options struct {
 	Labels, Annotations []string
 	// CertManager has the form NAMESPACE/CERTIFICATE.
 	CertManager string
+	// Kubernetes is the version of the API server, such as 1.36, or empty for any version that serves the form.
+	Kubernetes string
 	// ServerDir is the folder of static manifests on the host of the API server.
 	ServerDir string
 }
@@ -90,7 +92,7 @@ func (o *Options) Configuration() (webhook.ConfigurationOptions, error) {
 
 // Complete sets missing flags from the admitkit project that contains dir. It returns these flags as text.
 func (o *Options) Complete(dir string) (string, error) {
-	if o.Service != "" || o.URL != "" || o.Form == Static {
+	if o.Service != "" || o.URL != "" || o.form() == Static {
 		return "", nil
 	}
 	p, err := scaffold.Of(dir)
@@ -108,7 +110,7 @@ func (o *Options) Complete(dir string) (string, error) {
 
 // whereHint returns a hint with the flags that give the address of the hooks.
 func (o *Options) whereHint() string {
-	if o.Form == Static {
+	if o.form() == Static {
 		return "--url https://HOST:PORT"
 	}
 	return "--service NAMESPACE/NAME, or --url https://HOST:PORT"
@@ -116,7 +118,10 @@ func (o *Options) whereHint() string {
 
 // check finds flags with wrong values and flags that exclude each other.
 func (o *Options) check() error {
-	switch o.Form {
+	if err := o.checkVersion(); err != nil {
+		return err
+	}
+	switch o.form() {
 	case V1, V1beta1, Static:
 	default:
 		return problem.New("--form=%s: choose one of %s", o.Form, strings.Join(Forms(), ", "))
@@ -131,11 +136,11 @@ func (o *Options) check() error {
 			return problem.New("--cert-manager=%s: want NAMESPACE/CERTIFICATE", o.CertManager)
 		case o.CAFile != "":
 			return problem.New("--cert-manager and --ca-file exclude each other: cert-manager would replace the caBundle")
-		case o.Form == Static:
+		case o.form() == Static:
 			return problem.New("--cert-manager: cert-manager does not write into static manifests").Hint("--ca-file FILE")
 		}
 	}
-	if o.Form == Static {
+	if o.form() == Static {
 		switch {
 		case o.Service != "":
 			return problem.New("--service: the API server reads static manifests before it knows Services, so they need a URL").Hint("--url https://HOST:PORT")

@@ -18,6 +18,7 @@ import (
 
 	"github.com/admitkit/admitkit/internal/cli/gohooks"
 	"github.com/admitkit/admitkit/internal/problem"
+	"github.com/admitkit/admitkit/internal/versions"
 	"github.com/admitkit/admitkit/pkg/apiserverauth"
 	"github.com/admitkit/admitkit/pkg/webhook"
 	"github.com/admitkit/admitkit/pkg/webhook/manifest"
@@ -51,8 +52,12 @@ func Make(ctx context.Context, p *gohooks.Program, o *Options) (*Set, error) {
 		}
 		return nil, inFlags(err)
 	}
-	s := &Set{form: o.Form, Notes: []string{counted(p)}}
-	switch o.Form {
+	s := &Set{form: o.form(), Notes: []string{counted(p)}}
+	v, hasVersion := versions.Parse(o.Kubernetes)
+	if hasVersion {
+		s.withoutConditions(v, mutating, validating)
+	}
+	switch s.form {
 	case V1beta1:
 		err = s.v1beta1(mutating, validating)
 	case Static:
@@ -63,6 +68,14 @@ func Make(ctx context.Context, p *gohooks.Program, o *Options) (*Set, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if hasVersion && s.form != Static {
+		if err := s.fit(v); err != nil {
+			return nil, err
+		}
+	}
+	if s.form != Static && (s.form == V1beta1 && !hasVersion || hasVersion && v.Before(versions.NameLabel)) {
+		s.noteNameLabel(mutating, validating)
 	}
 	s.noteBundle(o, mutating, validating)
 	return s, nil
@@ -95,6 +108,11 @@ func (s *Set) v1beta1(mutating *admissionregistrationv1.MutatingWebhookConfigura
 	}
 	s.add("mutating-webhook-configuration", oldMutating != nil, oldMutating)
 	s.add("validating-webhook-configuration", oldValidating != nil, oldValidating)
+	return nil
+}
+
+// noteNameLabel adds a note if a webhook excludes namespaces by the label that early API servers do not set.
+func (s *Set) noteNameLabel(mutating *admissionregistrationv1.MutatingWebhookConfiguration, validating *admissionregistrationv1.ValidatingWebhookConfiguration) {
 	for _, w := range selected(mutating, validating) {
 		if namespaces := excludedByName(w.namespaceSelector); len(namespaces) > 0 {
 			s.note("before Kubernetes 1.21, namespaces have no label %s, so the namespaceSelector excludes no namespace: add the label to %s",
@@ -102,7 +120,6 @@ func (s *Set) v1beta1(mutating *admissionregistrationv1.MutatingWebhookConfigura
 			break
 		}
 	}
-	return nil
 }
 
 func (s *Set) static(c webhook.ConfigurationOptions, serverDir string, mutating *admissionregistrationv1.MutatingWebhookConfiguration, validating *admissionregistrationv1.ValidatingWebhookConfiguration) error {
@@ -143,7 +160,7 @@ func (s *Set) noteBundle(o *Options, mutating *admissionregistrationv1.MutatingW
 	without := slices.ContainsFunc(selected(mutating, validating), func(w selector) bool { return !w.hasBundle })
 	switch {
 	case !without || o.CertManager != "":
-	case o.Form == Static:
+	case o.form() == Static:
 		s.note("there is no caBundle: the API server verifies the hooks with its system roots; set another CA with --ca-file")
 	default:
 		s.note("there is no caBundle: add it with --ca-file or --cert-manager, or let the program that serves the hooks set it (pkg/certs)")
