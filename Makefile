@@ -18,6 +18,12 @@ SHAPES ?=
 BENCHFLAGS ?=
 ORACLE_CASES ?= 200000
 GOTESTFLAGS ?=
+# KUBERNETES chooses the version of the API server, such as 1.35.
+KUBERNETES ?=
+ifneq ($(KUBERNETES),)
+export ADMITKIT_KUBERNETES := $(KUBERNETES)
+unexport KUBEBUILDER_ASSETS
+endif
 # PKG limits the test targets to these packages, as in make unit PKG=./pkg/patch.
 PKG ?=
 # VERSION is the tag of a release. DRYRUN=1 builds one without a tag.
@@ -231,7 +237,7 @@ next-sync: ## Rewrite hack/next/go.mod from go.mod
 ##@ Build
 
 .PHONY: apiserver
-apiserver: ## Build kube-apiserver, etcd and kubectl (about 5 minutes, once) and print their folder
+apiserver: ## Build kube-apiserver, etcd and kubectl (about 5 minutes, once) and print their folder; KUBERNETES=1.35
 	@hack/apiserver/build.sh
 
 .PHONY: release

@@ -29,6 +29,10 @@ admitkit looks for kube-apiserver, etcd and kubectl in this order:
      in your cache folder (in a checkout of admitkit: its folder .cache)
   3. the binaries that setup-envtest downloaded, newest version first
 
+admitkit can build several versions of Kubernetes. --kubernetes chooses one for
+a command, and $ADMITKIT_KUBERNETES for all commands. With --kubernetes,
+$KUBEBUILDER_ASSETS is not used.
+
 "admitkit dev" and "admitkit verify" use these binaries.`,
 		GroupID: "tools",
 	}
@@ -38,6 +42,7 @@ admitkit looks for kube-apiserver, etcd and kubectl in this order:
 
 func newAPIServerInstall(s *screen.Screen) *cobra.Command {
 	var list, printPath, force bool
+	var kubernetes string
 	c := &cobra.Command{
 		Use:   "install",
 		Short: "Build kube-apiserver, etcd and kubectl, once",
@@ -46,9 +51,11 @@ binaries. admitkit pins the Go modules by version and checksum.
 
 This needs Go, a module proxy or a complete module cache, 200 MB of disk, and
 about 5 minutes on 2 cores. Binaries that exist are not built again. If
-$KUBEBUILDER_ASSETS is set, install prints that folder and builds nothing.`,
+$KUBEBUILDER_ASSETS is set, install prints that folder and builds nothing,
+unless --kubernetes chooses a version.`,
 		Example: `
 admitkit apiserver install
+admitkit apiserver install --kubernetes 1.37
 admitkit apiserver install --list
 export KUBEBUILDER_ASSETS=$(admitkit apiserver install)
 ADMITKIT_CACHE=/var/cache/ci admitkit apiserver install`,
@@ -56,9 +63,9 @@ ADMITKIT_CACHE=/var/cache/ci admitkit apiserver install`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			switch {
 			case list:
-				return listCandidates(s)
+				return listCandidates(s, kubernetes)
 			case printPath:
-				dir, err := build.Target()
+				dir, err := build.Target(kubernetes)
 				if err == nil {
 					fmt.Fprintln(s.Out, dir)
 				}
@@ -69,7 +76,7 @@ ADMITKIT_CACHE=/var/cache/ci admitkit apiserver install`,
 				progress.Done()
 				s.Note(format, args...)
 			}
-			dir, err := build.Build(c.Context(), build.Options{Force: force, Note: note, Step: progress.Step})
+			dir, err := build.Build(c.Context(), build.Options{Kubernetes: kubernetes, Force: force, Note: note, Step: progress.Step})
 			progress.Done()
 			if err == nil {
 				fmt.Fprintln(s.Out, dir)
@@ -81,13 +88,14 @@ ADMITKIT_CACHE=/var/cache/ci admitkit apiserver install`,
 	c.Flags().BoolVar(&printPath, "print-path", false, "print the folder that install would use; build nothing")
 	c.Flags().BoolVar(&force, "force", false, "build again even if the binaries exist")
 	c.MarkFlagsMutuallyExclusive("list", "print-path", "force")
+	kubernetesFlag(c, &kubernetes)
 	return c
 }
 
 // listCandidates prints the folders in which admitkit looks for kube-apiserver, etcd and kubectl. For each it prints
 // which programs are missing, or that the folder is complete or in use.
-func listCandidates(s *screen.Screen) error {
-	candidates, err := build.Candidates()
+func listCandidates(s *screen.Screen, kubernetes string) error {
+	candidates, err := build.Candidates(kubernetes)
 	if err != nil {
 		return err
 	}
@@ -110,8 +118,18 @@ func listCandidates(s *screen.Screen) error {
 	return nil
 }
 
+// kubernetesFlag defines the flag that chooses a version of Kubernetes.
+func kubernetesFlag(c *cobra.Command, value *string) {
+	var all []string
+	for _, r := range build.Releases() {
+		all = append(all, strings.TrimPrefix(r.Version(), "v"))
+	}
+	c.Flags().StringVar(value, "kubernetes", "", "use this `VERSION` of Kubernetes, such as 1.37; known: "+strings.Join(all, ", ")+" (default "+strings.TrimPrefix(build.Default().Version(), "v")+")")
+}
+
 func newAPIServerPath(s *screen.Screen) *cobra.Command {
-	return &cobra.Command{
+	var kubernetes string
+	c := &cobra.Command{
 		Use:   "path",
 		Short: "Print the folder with kube-apiserver, etcd and kubectl",
 		Long: `Print the folder with kube-apiserver, etcd and kubectl, and nothing else. If this
@@ -122,13 +140,15 @@ export KUBEBUILDER_ASSETS=$(admitkit apiserver path)
 $(admitkit apiserver path)/kubectl version --client`,
 		Args: arguments(),
 		RunE: func(*cobra.Command, []string) error {
-			dir, err := build.Find()
+			dir, err := build.Find(kubernetes)
 			if err == nil {
 				fmt.Fprintln(s.Out, dir)
 			}
 			return err
 		},
 	}
+	kubernetesFlag(c, &kubernetes)
+	return c
 }
 
 func newAPIServerStart(s *screen.Screen) *cobra.Command {
@@ -145,6 +165,7 @@ KUBECONFIG set and kubectl on its PATH. The server stops when the command ends,
 and the exit code is that of the command.`,
 		Example: `
 admitkit apiserver start
+admitkit apiserver start --kubernetes 1.35
 admitkit apiserver start -- kubectl create namespace shop
 admitkit apiserver start -- go test ./test/e2e/...
 admitkit apiserver start --audit-log audit.log -- make e2e && admitkit audit audit.log
@@ -160,6 +181,7 @@ admitkit apiserver start --feature-gates MutatingAdmissionPolicy=true --flag v=4
 			return play.Run(c.Context(), s, o)
 		},
 	}
+	kubernetesFlag(c, &o.Kubernetes)
 	c.Flags().IntVar(&o.Port, "port", 0, "port to listen on (default a free port)")
 	c.Flags().StringVar(&o.AuditLog, "audit-log", "", `write an audit log to this file, for "admitkit audit"`)
 	c.Flags().StringVar(&o.FeatureGates, "feature-gates", "", "feature gates, such as NAME=true,OTHER=false")

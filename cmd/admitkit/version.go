@@ -25,7 +25,7 @@ type versions struct {
 }
 
 func currentVersions() versions {
-	v := versions{"unknown", build.Version(), "unknown", runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+	v := versions{"unknown", build.Default().Version(), "unknown", runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		v.Admitkit = info.Main.Version
 		for _, m := range info.Deps {

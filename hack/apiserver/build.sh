@@ -5,11 +5,13 @@
 # internal/apiserver/build/pinned names, and prints the folder that holds them.
 #
 #   hack/apiserver/build.sh               build what is missing, print the folder
+#   hack/apiserver/build.sh --kubernetes 1.35  build another release than the default
 #   hack/apiserver/build.sh --print-path  print the folder only
 #   hack/apiserver/build.sh --also kube-controller-manager  build this, too
 #
 # Environment:
 #   KUBEBUILDER_ASSETS  a folder with the three binaries: used as it is, nothing is built
+#   ADMITKIT_KUBERNETES  the release to build, such as 1.35
 #   ADMITKIT_CACHE      folder for the binaries (default: .cache in the repository)
 #
 # Standard output is the folder, standard error is everything else.

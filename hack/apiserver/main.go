@@ -5,8 +5,9 @@
 //
 //	go run ./hack/apiserver                     build what is missing, print the folder
 //	go run ./hack/apiserver --also BINARY       also build another Kubernetes binary
+//	go run ./hack/apiserver --kubernetes 1.35   build another release
 //	go run ./hack/apiserver --print-path        print the folder only
-//	go run ./hack/apiserver --update [M@V ...]  pin other versions of modules, and tidy
+//	go run ./hack/apiserver --update v1.36 [M@V ...]  pin other versions of modules for a release, and tidy
 package main
 
 import (
@@ -39,26 +40,30 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	var also []string
+	kubernetes := ""
+	if len(args) >= 2 && args[0] == "--kubernetes" {
+		kubernetes, args = args[1], args[2:]
+	}
 	if len(args) == 2 && args[0] == "--also" {
 		also, args = args[1:], nil
 	}
 	switch {
 	case len(args) == 0:
-		dir, err := build.Build(ctx, build.Options{Note: say, Step: everyFewSeconds(), Also: also})
+		dir, err := build.Build(ctx, build.Options{Note: say, Step: everyFewSeconds(), Also: also, Kubernetes: kubernetes})
 		if err == nil {
 			fmt.Println(dir)
 		}
 		return err
 	case args[0] == "--print-path" && len(args) == 1:
-		dir, err := build.Target()
+		dir, err := build.Target(kubernetes)
 		if err == nil {
 			fmt.Println(dir)
 		}
 		return err
-	case args[0] == "--update":
-		return update(ctx, args[1:])
+	case args[0] == "--update" && len(args) > 1:
+		return update(ctx, args[1], args[2:])
 	}
-	return problem.New("usage: build.sh [--print-path | --also BINARY]")
+	return problem.New("usage: build.sh [--kubernetes VERSION] [--print-path | --also BINARY]")
 }
 
 func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "apiserver: "+format+"\n", args...) }

@@ -11,13 +11,14 @@ import (
 	"strings"
 )
 
-const pinned = "internal/apiserver/build/pinned"
+const allPinned = "internal/apiserver/build/pinned"
 
 var kubernetes = regexp.MustCompile(`(?m)^\s*k8s\.io/kubernetes v1\.(\S+)`)
 
-// update copies the pinned go.mod and go.sum into a temporary module, changes and tidies them with the go
+// update copies the pinned go.mod and go.sum of a release into a temporary module, changes and tidies them with the go
 // command, and copies them back.
-func update(ctx context.Context, modules []string) error {
+func update(ctx context.Context, release string, modules []string) error {
+	pinned := filepath.Join(allPinned, release)
 	dir, err := os.MkdirTemp("", "admitkit-pinned-")
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ import (
 )
 
 // Assets returns the folder with kube-apiserver, etcd and kubectl, as build.Find does.
-func Assets(context.Context) (string, error) { return build.Find() }
+func Assets(context.Context) (string, error) { return build.Find("") }
 
 // A Server is a running API server with its etcd.
 type Server struct {
@@ -53,6 +53,8 @@ type Options struct {
 	Files map[string][]byte
 	// Port is the port to listen on; 0 is a free port.
 	Port int
+	// Kubernetes is the release of the binaries, as for build.Choose. The empty string is the default.
+	Kubernetes string
 }
 
 // Start runs an API server with these extra flags and waits until it is ready. Stop it with Stop.
@@ -62,7 +64,7 @@ func Start(ctx context.Context, flags map[string][]string) (*Server, error) {
 
 // Run runs an API server and waits until it is ready, or ctx ends. Stop it with Stop.
 func Run(ctx context.Context, o Options) (*Server, error) {
-	dir, err := Assets(ctx)
+	dir, err := build.Find(o.Kubernetes)
 	if err != nil {
 		return nil, err
 	}

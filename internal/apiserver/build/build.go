@@ -24,6 +24,8 @@ import (
 
 // Options configure Build. The zero value builds missing binaries and reports nothing.
 type Options struct {
+	// Kubernetes is the release to build, as for Choose. If it is not empty, KUBEBUILDER_ASSETS is not used.
+	Kubernetes string
 	// Force rebuilds binaries that already exist.
 	Force bool
 	// Also lists further binaries of Kubernetes to build, such as kube-controller-manager.
@@ -44,8 +46,8 @@ func Build(ctx context.Context, o Options) (string, error) {
 	if o.Step == nil {
 		o.Step = func(string, ...any) {}
 	}
-	if dir := os.Getenv(Assets); dir != "" {
-		if _, err := Target(); err != nil {
+	if dir := os.Getenv(Assets); dir != "" && o.Kubernetes == "" {
+		if _, err := Target(""); err != nil {
 			return "", err
 		}
 		if missing := missingIn(dir, o.Also); len(missing) > 0 {
@@ -54,7 +56,11 @@ func Build(ctx context.Context, o Options) (string, error) {
 		o.Note("using KUBEBUILDER_ASSETS=%s", dir)
 		return dir, nil
 	}
-	dir, err := Folder()
+	release, err := Choose(o.Kubernetes)
+	if err != nil {
+		return "", err
+	}
+	dir, err := release.folder()
 	if err != nil {
 		return "", err
 	}
@@ -77,10 +83,10 @@ func Build(ctx context.Context, o Options) (string, error) {
 	if len(missing) == 0 { // another build finished while this one waited
 		return dir, nil
 	}
-	return dir, buildAll(ctx, dir, missing, o)
+	return dir, release.build(ctx, dir, missing, o)
 }
 
-func buildAll(ctx context.Context, dir string, binaries []string, o Options) error {
+func (r Release) build(ctx context.Context, dir string, binaries []string, o Options) error {
 	if _, err := exec.LookPath("go"); err != nil {
 		return problem.New("Go is not installed: it builds kube-apiserver, etcd and kubectl").
 			Hint("https://go.dev/dl").Hint("or set KUBEBUILDER_ASSETS to a folder that has them")
@@ -91,14 +97,14 @@ func buildAll(ctx context.Context, dir string, binaries []string, o Options) err
 		return err
 	}
 	defer os.RemoveAll(source)
-	if err := writeModule(source); err != nil {
+	if err := r.writeModule(source); err != nil {
 		return err
 	}
 	start := time.Now()
-	o.Note("building %s (Kubernetes %s), once: this takes about 5 minutes", strings.Join(binaries, ", "), Version())
+	o.Note("building %s (Kubernetes %s), once: this takes about 5 minutes", strings.Join(binaries, ", "), r.Version())
 	for i, binary := range binaries {
 		p := &progress{step: o.Step, name: fmt.Sprintf("[%d/%d] %s", i+1, len(binaries), binary), start: time.Now()}
-		if err := buildOne(ctx, source, dir, binary, p); err != nil {
+		if err := r.buildOne(ctx, source, dir, binary, p); err != nil {
 			return err
 		}
 	}
@@ -107,7 +113,7 @@ func buildAll(ctx context.Context, dir string, binaries []string, o Options) err
 }
 
 // buildOne builds one binary under a temporary name and then renames it, so that no half-written binary is visible.
-func buildOne(ctx context.Context, source, dir, binary string, p *progress) error {
+func (r Release) buildOne(ctx context.Context, source, dir, binary string, p *progress) error {
 	temporary, err := os.CreateTemp(dir, "."+binary+".*")
 	if err != nil {
 		return err
@@ -116,7 +122,7 @@ func buildOne(ctx context.Context, source, dir, binary string, p *progress) erro
 	if err := temporary.Close(); err != nil {
 		return err
 	}
-	cmd := goCommand(ctx, source, "build", "-mod=readonly", "-v", "-trimpath", "-buildvcs=false", "-ldflags", linkerFlags(),
+	cmd := goCommand(ctx, source, "build", "-mod=readonly", "-v", "-trimpath", "-buildvcs=false", "-ldflags", r.linkerFlags(),
 		"-o", temporary.Name(), packageOf(binary))
 	messages, err := p.watch(cmd)
 	if ctx.Err() != nil {

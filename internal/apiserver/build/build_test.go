@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,28 +21,62 @@ import (
 
 // TestPins checks the pinned versions. Otherwise a mistake in them would show only where the cache is empty.
 func TestPins(t *testing.T) {
-	if v := Version(); !strings.HasPrefix(v, "v1.") || strings.Count(v, ".") != 2 {
-		t.Errorf("version %q", v)
-	}
-	for _, binary := range Binaries {
-		if !strings.Contains(goMod, packageOf(binary)) {
-			t.Errorf("%s is not pinned", packageOf(binary))
+	var versions []string
+	for _, r := range Releases() {
+		v := r.Version()
+		versions = append(versions, v[:strings.LastIndex(v, ".")])
+		for _, binary := range Binaries {
+			if !strings.Contains(r.goMod, packageOf(binary)) {
+				t.Errorf("%s: %s is not pinned", v, packageOf(binary))
+			}
+		}
+		for _, want := range []string{"component-base/version.gitVersion=" + v, "client-go/pkg/version.gitMajor=1 ", "-s -w "} {
+			if !strings.Contains(r.linkerFlags(), want) {
+				t.Errorf("no %q in %s", want, r.linkerFlags())
+			}
+		}
+		dir := t.TempDir()
+		if err := r.writeModule(dir); err != nil {
+			t.Fatal(err)
+		}
+		cmd := goCommand(t.Context(), dir, "list", "-mod=readonly", "-m", "k8s.io/kubernetes", "k8s.io/apiserver")
+		cmd.Stderr = os.Stderr
+		out, err := cmd.Output()
+		staging := "v0" + strings.TrimPrefix(v, "v1")
+		if want := "k8s.io/kubernetes " + v + "\nk8s.io/apiserver " + staging + " => k8s.io/apiserver " + staging; err != nil || strings.TrimSpace(string(out)) != want {
+			t.Errorf("go list -m says %s, %v, want %s", out, err, want)
 		}
 	}
-	for _, want := range []string{"component-base/version.gitVersion=" + Version(), "client-go/pkg/version.gitMajor=1 ", "-s -w "} {
-		if !strings.Contains(linkerFlags(), want) {
-			t.Errorf("no %q in %s", want, linkerFlags())
+	if want := []string{"v1.37", "v1.36", "v1.35"}; !slices.Equal(versions, want) {
+		t.Errorf("the releases are %q, want %q", versions, want)
+	}
+}
+
+func TestChoose(t *testing.T) {
+	rows := []struct{ reason, name, variable, want string }{
+		{"the default", "", "", Default().Version()},
+		{"a minor version", "1.35", "", "v1.35.4"},
+		{"with a v", "v1.35", "", "v1.35.4"},
+		{"the whole version", "1.37.2", "", "v1.37.2"},
+		{"the whole version with a v", "v1.37.2", "", "v1.37.2"},
+		{"the variable", "", "1.35", "v1.35.4"},
+		{"the name comes before the variable", "1.37", "1.35", "v1.37.2"},
+		{"another patch release", "1.37.1", "", ""},
+		{"the beginning of a minor version", "1.3", "", ""},
+		{"too old", "1.20", "", ""},
+		{"a word", "latest", "", ""},
+		{"a variable with an unknown version", "", "1.20", ""},
+	}
+	for _, row := range rows {
+		t.Setenv(Kubernetes, row.variable)
+		got, err := Choose(row.name)
+		if row.want == "" {
+			if err == nil || !strings.HasSuffix(err.Error(), "cannot be built: the versions that can are v1.37.2, v1.36.3, v1.35.4") {
+				t.Errorf("%s: got %s, %v", row.reason, got.Version(), err)
+			}
+		} else if err != nil || got.Version() != row.want {
+			t.Errorf("%s: got %s, %v, want %s", row.reason, got.Version(), err, row.want)
 		}
-	}
-	dir := t.TempDir()
-	if err := writeModule(dir); err != nil {
-		t.Fatal(err)
-	}
-	cmd := goCommand(t.Context(), dir, "list", "-mod=readonly", "-m", "k8s.io/kubernetes")
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	if err != nil || strings.TrimSpace(string(out)) != "k8s.io/kubernetes "+Version() {
-		t.Errorf("go list -m says %s, %v", out, err)
 	}
 }
 
@@ -83,7 +118,7 @@ func TestFolder(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Chdir(row.dir)
 			t.Setenv("ADMITKIT_CACHE", row.cache)
-			got, err := Folder()
+			got, err := Default().folder()
 			if err != nil || filepath.Dir(filepath.Dir(filepath.Dir(got))) != row.want {
 				t.Errorf("got %s, %v, want it below %s: %s", got, err, row.want, row.reason)
 			}
@@ -117,7 +152,7 @@ func fakeGo(t *testing.T, script string) {
 
 func TestBuild(t *testing.T) {
 	fakeGo(t, `echo "go: downloading x" >&2; echo "$10" >"$out"; echo "$@" >>"$ADMITKIT_CACHE/calls"`)
-	folder, err := Folder()
+	folder, err := Default().folder()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +199,7 @@ func TestBuildIsInterrupted(t *testing.T) {
 // TestBuildsWaitForEachOther checks that the second of two builds waits and then builds nothing.
 func TestBuildsWaitForEachOther(t *testing.T) {
 	fakeGo(t, `echo x >"$out"; echo "$@" >>"$ADMITKIT_CACHE/calls"`)
-	dir, err := Folder()
+	dir, err := Default().folder()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +242,7 @@ func calls(t *testing.T) int {
 func nothingLeft(t *testing.T) {
 	t.Helper()
 	empty(t, os.Getenv("TMPDIR"))
-	dir, err := Folder()
+	dir, err := Default().folder()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,27 +35,36 @@ type Candidate struct {
 	Missing []string
 }
 
-// Candidates returns the folders that Find searches, in this order: KUBEBUILDER_ASSETS, the cache, and the downloads
-// of setup-envtest, newest first.
-func Candidates() ([]Candidate, error) {
+// Candidates returns the folders that Find searches for a release, in this order: KUBEBUILDER_ASSETS, the cache, and the
+// downloads of setup-envtest, newest first. The release is named as for Choose. If its name is not empty,
+// KUBEBUILDER_ASSETS and downloads of other releases are not used.
+func Candidates(kubernetes string) ([]Candidate, error) {
 	var all []Candidate
-	if dir := os.Getenv(Assets); dir != "" {
+	if dir := os.Getenv(Assets); dir != "" && kubernetes == "" {
 		all = append(all, inspect(Assets, dir))
 	}
-	cached, err := Folder()
+	release, err := Choose(kubernetes)
+	if err != nil {
+		return nil, err
+	}
+	cached, err := release.folder()
 	if err != nil {
 		return nil, err
 	}
 	all = append(all, inspect("cache", cached))
+	minor := release.Version()[1 : strings.LastIndex(release.Version(), ".")+1] // such as "1.36."
 	for _, dir := range envtestFolders() {
-		all = append(all, inspect("setup-envtest", dir))
+		if kubernetes+os.Getenv(Kubernetes) == "" || strings.HasPrefix(filepath.Base(dir), minor) {
+			all = append(all, inspect("setup-envtest", dir))
+		}
 	}
 	return all, nil
 }
 
-// Find returns the first candidate that has all binaries. It fails if KUBEBUILDER_ASSETS names a folder that lacks one.
-func Find() (string, error) {
-	candidates, err := Candidates()
+// Find returns the first candidate for a release that has all binaries. The release is named as for Choose. Find fails if
+// KUBEBUILDER_ASSETS names a folder that lacks one.
+func Find(kubernetes string) (string, error) {
+	candidates, err := Candidates(kubernetes)
 	if err != nil {
 		return "", err
 	}
@@ -67,8 +76,12 @@ func Find() (string, error) {
 			return "", incomplete(c)
 		}
 	}
-	return "", problem.New("kube-apiserver, etcd and kubectl are not on this machine").
-		Hint("admitkit apiserver install  # builds them, about 5 minutes, once").
+	flag, version := "", ""
+	if kubernetes != "" {
+		flag, version = " --kubernetes "+kubernetes, " of Kubernetes "+kubernetes
+	}
+	return "", problem.New("kube-apiserver, etcd and kubectl%s are not on this machine", version).
+		Hint("admitkit apiserver install%s  # builds them, about 5 minutes, once", flag).
 		Hint("or set KUBEBUILDER_ASSETS to a folder that has them")
 }
 
@@ -78,10 +91,14 @@ func incomplete(c Candidate) error {
 }
 
 // Target returns the folder that Build would return: KUBEBUILDER_ASSETS, or else the cache. It builds nothing.
-func Target() (string, error) {
+func Target(kubernetes string) (string, error) {
 	dir := os.Getenv(Assets)
-	if dir == "" {
-		return Folder()
+	if dir == "" || kubernetes != "" {
+		release, err := Choose(kubernetes)
+		if err != nil {
+			return "", err
+		}
+		return release.folder()
 	}
 	if c := inspect(Assets, dir); len(c.Missing) > 0 {
 		return "", incomplete(c)
@@ -89,21 +106,21 @@ func Target() (string, error) {
 	return dir, nil
 }
 
-// Folder returns the folder in which Build stores the binaries. It is in $ADMITKIT_CACHE, or else in .cache of the
+// folder returns the folder in which Build stores the binaries. It is in $ADMITKIT_CACHE, or else in .cache of the
 // surrounding checkout of admitkit, or else in the user's cache folder.
-func Folder() (string, error) {
+func (r Release) folder() (string, error) {
 	if dir := os.Getenv("ADMITKIT_CACHE"); dir != "" {
 		dir, err := filepath.Abs(dir)
-		return folderIn(dir), err
+		return r.folderIn(dir), err
 	}
 	if dir := checkout(); dir != "" {
-		return folderIn(filepath.Join(dir, ".cache")), nil
+		return r.folderIn(filepath.Join(dir, ".cache")), nil
 	}
 	dir, err := os.UserCacheDir()
 	if err != nil {
 		return "", problem.New("no cache folder is known: %w", err).Hint("export ADMITKIT_CACHE=FOLDER")
 	}
-	return folderIn(filepath.Join(dir, "admitkit")), nil
+	return r.folderIn(filepath.Join(dir, "admitkit")), nil
 }
 
 // checkout returns the root of the checkout of admitkit around the working directory, or "".

@@ -58,7 +58,7 @@ func APIServerForAll() {
 func missing() (reason string, missing bool) {
 	switch mode := os.Getenv(Variable); mode {
 	case "", required:
-		if _, err := build.Find(); err != nil {
+		if _, err := build.Find(""); err != nil {
 			return fmt.Sprintf("this test needs a kube-apiserver: %v", err), true
 		}
 		return "", false

@@ -20,6 +20,7 @@ import (
 
 // Options are the flags of "admitkit apiserver start".
 type Options struct {
+	Kubernetes   string // a release, as for build.Choose
 	Port         int
 	Flags        []string // name=value
 	FeatureGates string
@@ -56,7 +57,7 @@ func Run(ctx context.Context, s *screen.Screen, o Options) error {
 		return err
 	}
 	began := time.Now()
-	server, err := apiserver.Run(ctx, apiserver.Options{Flags: flags, Files: files, Port: o.Port})
+	server, err := apiserver.Run(ctx, apiserver.Options{Flags: flags, Files: files, Port: o.Port, Kubernetes: o.Kubernetes})
 	if err != nil {
 		return err
 	}

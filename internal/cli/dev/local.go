@@ -25,7 +25,7 @@ samplingRatePerMillion: 0
 
 // startServer starts an API server and the proxy. It builds the API server first if this machine has none.
 func startServer(ctx context.Context, d *session) (target, error) {
-	if _, err := build.Find(); err != nil {
+	if _, err := build.Find(""); err != nil {
 		progress := d.s.Progress()
 		note := func(format string, args ...any) {
 			progress.Done()
