@@ -151,6 +151,11 @@ next-build: ## Build with the newer controller-runtime and Kubernetes libraries
 	@hack/next/sync.sh --check
 	$(GO) build $(NEXT) ./pkg/... ./internal/...
 
+.PHONY: versions
+versions: ## Run the tests with an API server on each supported release of Kubernetes, and both library generations in full
+	$(GO) run ./hack/versions
+	@$(MAKE) --no-print-directory next
+
 .PHONY: monitoring
 monitoring: ## Test the dashboard and the alert rules with Prometheus' query engine and our metrics
 	cd hack/monitoring && $(GO) vet ./... && $(GO) test -count=1 $(GOTESTFLAGS) ./... # go test does not notice changes of these files
