@@ -7,7 +7,7 @@
 //	go run ./hack/apiserver --also BINARY       also build another Kubernetes binary
 //	go run ./hack/apiserver --kubernetes 1.35   build another release
 //	go run ./hack/apiserver --print-path        print the folder only
-//	go run ./hack/apiserver --update v1.36 [M@V ...]  pin other versions of modules for a release, and tidy
+//	go run ./hack/apiserver --update k8s.io/kubernetes@v1.36.4 [M@V ...]  pin other versions of modules, and tidy
 package main
 
 import (
@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string) error {
 		}
 		return err
 	case args[0] == "--update" && len(args) > 1:
-		return update(ctx, args[1], args[2:])
+		return update(ctx, args[1:])
 	}
 	return problem.New("usage: build.sh [--kubernetes VERSION] [--print-path | --also BINARY]")
 }

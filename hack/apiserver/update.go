@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/admitkit/admitkit/internal/problem"
 )
 
 const allPinned = "internal/apiserver/build/pinned"
@@ -16,9 +18,17 @@ const allPinned = "internal/apiserver/build/pinned"
 var kubernetes = regexp.MustCompile(`(?m)^\s*k8s\.io/kubernetes v1\.(\S+)`)
 
 // update copies the pinned go.mod and go.sum of a release into a temporary module, changes and tidies them with the go
-// command, and copies them back.
-func update(ctx context.Context, release string, modules []string) error {
-	pinned := filepath.Join(allPinned, release)
+// command, and copies them back. One of the modules is k8s.io/kubernetes, whose version names the release.
+func update(ctx context.Context, modules []string) error {
+	var pinned string
+	for _, m := range modules {
+		if version, found := strings.CutPrefix(m, "k8s.io/kubernetes@"); found {
+			pinned = filepath.Join(allPinned, version[:max(strings.LastIndexByte(version, '.'), 0)])
+		}
+	}
+	if pinned == "" {
+		return problem.New("no module is k8s.io/kubernetes: it names the release").Hint("--update k8s.io/kubernetes@v1.36.3 MODULE@VERSION")
+	}
 	dir, err := os.MkdirTemp("", "admitkit-pinned-")
 	if err != nil {
 		return err
@@ -38,11 +48,7 @@ func update(ctx context.Context, release string, modules []string) error {
 	if err := os.WriteFile(filepath.Join(dir, "go.sum"), sum, 0o644); err != nil {
 		return err
 	}
-	steps := [][]string{{"mod", "tidy"}, {"mod", "verify"}}
-	if len(modules) > 0 {
-		steps = append([][]string{append([]string{"get"}, modules...)}, steps...)
-	}
-	for _, args := range steps {
+	for _, args := range [][]string{append([]string{"get"}, modules...), {"mod", "tidy"}, {"mod", "verify"}} {
 		cmd := exec.CommandContext(ctx, "go", args...)
 		cmd.Dir, cmd.Stdout, cmd.Stderr = dir, os.Stderr, os.Stderr
 		cmd.Env = append(os.Environ(), "GOWORK=off")
