@@ -197,16 +197,18 @@ func BenchmarkRedact(b *testing.B) {
 
 // BenchmarkObserve measures what a recorder adds to a call: of a call that is not recorded, and of one that is.
 func BenchmarkObserve(b *testing.B) {
-	answer := patched(`[{"op":"add","path":"/metadata/labels","value":{"a":"b"}},{"op":"add","path":"/spec/containers/1","value":{"name":"proxy"}}]`).Answer
+	body, answer := usualReview(), patched(`[{"op":"add","path":"/metadata/labels","value":{"a":"b"}},{"op":"add","path":"/spec/containers/1","value":{"name":"proxy"}}]`).answer
 	for name, rate := range map[string]float64{"skipped": -1, "recorded": 1} {
 		b.Run(name, func(b *testing.B) {
 			r := newOn(b, Options{Rate: rate, MaxBytesPerSecond: -1}, createFile)
 			hook := pods()
-			o := webhook.Observation{Hook: hook.Name(), Mutating: true, Outcome: webhook.Mutated, Code: 200, Body: usualReview(), Answer: answer}
+			call := &ended{path: hook.Path(), body: body, answer: answer, Observation: &webhook.Observation{
+				Hook: hook.Name(), Mutating: true, Outcome: webhook.Mutated, Code: 200, BodyBytes: len(body), AnswerBytes: len(answer),
+			}}
 			b.ReportAllocs()
 			for b.Loop() {
-				_, end := r.Begin(b.Context(), hook, nil)
-				end(&o)
+				r.Begin(b.Context(), hook, nil)
+				r.observe(call)
 				if rate > 0 {
 					select {
 					case e := <-r.queue:

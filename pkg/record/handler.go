@@ -91,7 +91,9 @@ func (c *callCopy) end(req *http.Request, took time.Duration) {
 	if !c.complete || len(c.body) == 0 {
 		return // an incomplete request cannot be replayed
 	}
-	o := &webhook.Observation{Body: c.body, Answer: c.answer, Duration: took}
+	o := &ended{path: req.URL.Path, body: c.body, answer: c.answer, Observation: &webhook.Observation{
+		BodyBytes: len(c.body), AnswerBytes: len(c.answer), Duration: took,
+	}}
 	if request, err := review.Decode(c.body); err == nil {
 		o.Kind, o.Operation, o.DryRun = request.Kind, request.Operation, request.DryRun
 	}
@@ -100,7 +102,7 @@ func (c *callCopy) end(req *http.Request, took time.Duration) {
 	if o.Outcome == webhook.Failed && req.Context().Err() != nil {
 		o.Outcome = webhook.Canceled
 	}
-	r.observe(o, req.URL.Path)
+	r.observe(o)
 }
 
 // outcomeOf returns the outcome of a call, as the API server sees it.

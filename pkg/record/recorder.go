@@ -39,7 +39,7 @@ type Recorder struct {
 	ends atomic.Pointer[map[hookKey]func(*webhook.Observation)] // what Begin returns; replaced, never changed
 }
 
-var _ webhook.BodyObserver = (*Recorder)(nil)
+var _ webhook.Observer = (*Recorder)(nil)
 
 // maxQueued is the maximum number of calls in the queue, and maxCallBytes the maximum size of one, in bytes.
 const (
@@ -103,23 +103,32 @@ func (r *Recorder) add(key hookKey, path string) func(*webhook.Observation) {
 	defer r.mu.Unlock()
 	more := maps.Clone(*r.ends.Load())
 	if more[key] == nil {
-		more[key] = func(o *webhook.Observation) { r.observe(o, path) }
+		more[key] = func(o *webhook.Observation) { r.observe(&ended{Observation: o, path: path}) }
 	}
 	r.ends.Store(&more)
 	return more[key]
 }
 
-// ObservesBodies implements [webhook.BodyObserver].
-func (r *Recorder) ObservesBodies() {}
+// An ended is a call that has ended.
+type ended struct {
+	*webhook.Observation
+	path string
+	// body and answer are those of a call that no hook handled. Those of a hook are in the Observation.
+	body, answer []byte
+}
+
+func (c *ended) appendBody(dst []byte) []byte { return append(c.AppendBody(dst), c.body...) }
+
+func (c *ended) appendAnswer(dst []byte) []byte { return append(c.AppendAnswer(dst), c.answer...) }
 
 // observe adds a call to the queue if the sampler chooses it. It never blocks: without memory it drops the call.
-func (r *Recorder) observe(o *webhook.Observation, path string) {
-	if o.Body == nil || r.closing.Load() {
+func (r *Recorder) observe(o *ended) {
+	if o.BodyBytes == 0 || r.closing.Load() {
 		return // without its body, a call cannot be replayed
 	}
 	r.counts.calls.Add(1)
-	now, size := time.Now(), len(o.Body)+len(o.Answer)
-	why, combination := r.sampler.choose(o, path, size, now)
+	now, size := time.Now(), o.BodyBytes+o.AnswerBytes
+	why, combination := r.sampler.choose(o, size, now)
 	switch {
 	case why == skip:
 		r.counts.notSampled.Add(1)
@@ -134,11 +143,13 @@ func (r *Recorder) observe(o *webhook.Observation, path string) {
 		return
 	}
 	e := entries.Get().(*entry)
-	e.memory = append(append(e.memory[:0], o.Body...), o.Answer...)
+	e.memory = o.appendBody(e.memory[:0])
+	body := len(e.memory)
+	e.memory = o.appendAnswer(e.memory)
 	e.call = Call{
-		Time: now.Add(-o.Duration), Webhook: o.Hook, Type: typeOf(o), Path: path,
+		Time: now.Add(-o.Duration), Webhook: o.Hook, Type: typeOf(o.Observation), Path: o.path,
 		Outcome: o.Outcome, Mode: o.Mode, Withheld: o.Withheld, Code: int(o.Code), Duration: o.Duration,
-		Novel: why == asNovel, Key: r.keyID, Request: e.memory[:len(o.Body)], Answer: e.memory[len(o.Body):],
+		Novel: why == asNovel, Key: r.keyID, Request: e.memory[:body], Answer: e.memory[body:],
 	}
 	select {
 	case r.queue <- e:

@@ -61,13 +61,13 @@ const (
 )
 
 // choose decides whether to record a call of size bytes. It also returns the combination of the call, for undo.
-func (s *sampler) choose(o *webhook.Observation, path string, size int, now time.Time) (why choice, combination uint64) {
+func (s *sampler) choose(o *ended, size int, now time.Time) (why choice, combination uint64) {
 	lucky := s.rate >= 1 || s.rate > 0 && rand.Float64() < s.rate
 	if s.novel < 0 && !lucky {
 		return skip, 0
 	}
 	if s.novel > 0 {
-		combination = s.combination(o, path)
+		combination = s.combination(o)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *sampler) forget() {
 }
 
 // combination returns a hash of the properties that Options.Novel lists.
-func (s *sampler) combination(o *webhook.Observation, path string) uint64 {
+func (s *sampler) combination(o *ended) uint64 {
 	sum := maphash.Comparable(s.seed, struct {
 		hook, path        string
 		kind              metav1.GroupVersionKind
@@ -115,9 +115,12 @@ func (s *sampler) combination(o *webhook.Observation, path string) uint64 {
 		outcome, withheld webhook.Outcome
 		code              int32
 		dryRun            bool
-	}{o.Hook, path, o.Kind, o.Operation, o.Outcome, o.Withheld, o.Code, o.DryRun})
+	}{o.Hook, o.path, o.Kind, o.Operation, o.Outcome, o.Withheld, o.Code, o.DryRun})
 	if o.Outcome == webhook.Mutated {
-		sum ^= s.patchShape(o.Answer)
+		memory := patchMemory.Get().(*[]byte)
+		*memory = o.appendAnswer((*memory)[:0])
+		sum ^= s.patchShape(*memory)
+		patchMemory.Put(memory)
 	}
 	return sum
 }
@@ -127,10 +130,10 @@ func (s *sampler) combination(o *webhook.Observation, path string) uint64 {
 // same hash. The request is the one in c.Request.
 func (c *Call) Combination(seed maphash.Seed, request *admissionv1.AdmissionRequest) uint64 {
 	s := sampler{seed: seed, shapes: map[uint64]uint64{}}
-	return s.combination(&webhook.Observation{
+	return s.combination(&ended{path: c.Path, answer: c.Answer, Observation: &webhook.Observation{
 		Hook: c.Webhook, Kind: request.Kind, Operation: request.Operation, Outcome: c.Outcome, Withheld: c.Withheld,
-		Code: int32(c.Code), DryRun: request.DryRun != nil && *request.DryRun, Answer: c.Answer,
-	}, c.Path)
+		Code: int32(c.Code), DryRun: request.DryRun != nil && *request.DryRun,
+	}})
 }
 
 // maxShapes is the maximum number of patches whose shape is remembered. Many patches are the same.

@@ -59,7 +59,7 @@ func (x *exchange) failed(err error) metav1.Status {
 	outcome := x.outcomeOf(err)
 	x.logFailure(&status, err, outcome)
 	if x.observed != nil {
-		x.report(Observation{Outcome: outcome, Code: status.Code, Err: err, Answer: reply.Encode(status)})
+		x.report(Observation{Outcome: outcome, Code: status.Code, Err: err}, reply.Encode(status))
 	}
 	return status
 }

@@ -207,6 +207,6 @@ func (x *exchange) lateAnswer(err error) []byte {
 	}
 	d, _ := x.lenient(nil, nil, err)
 	answer := review.AppendMutating(nil, &review.Request{Version: x.effect.version, Metadata: review.Metadata{UID: x.ctx.Fields.UID}}, d, nil)
-	x.report(Observation{Outcome: Allowed, Code: http.StatusOK, Answer: answer})
+	x.report(Observation{Outcome: Allowed, Code: http.StatusOK}, answer)
 	return answer
 }

@@ -3,10 +3,10 @@
 package webhook
 
 import (
-	"bytes"
 	"context"
 	"net/http"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -61,14 +61,46 @@ type Observation struct {
 	Err error
 	// Duration is the time from the headers of the request until the answer was encoded.
 	Duration time.Duration
-	// BodyBytes is the size of the request body, in bytes.
-	BodyBytes int
-	// Body and Answer are copies for a BodyObserver. If the hook has none, they are nil. Body is the request body, or nil if
-	// it was not read to its end. It may hold secrets. Answer is an AdmissionReview, or the metav1.Status of a failure. It
-	// is nil for a call that was Refused.
-	Body, Answer []byte
+	// BodyBytes is the size of the request body, in bytes, or 0 if it was not read to its end. AnswerBytes is the size of
+	// the answer, or 0 for a call that was Refused.
+	BodyBytes, AnswerBytes int
 	// PatchBytes is the size of the patch, in bytes, and PatchOperations its number of operations.
 	PatchBytes, PatchOperations int
+
+	texts *texts
+}
+
+// AppendBody appends the request body to dst and returns the result. The body may hold secrets. AppendBody appends nothing
+// if the body was not read to its end, or once the observer has returned, because later calls use its memory.
+func (o *Observation) AppendBody(dst []byte) []byte { return o.texts.append(dst, false) }
+
+// AppendAnswer appends the answer to dst and returns the result. The answer is an AdmissionReview, or the metav1.Status of
+// a failure. AppendAnswer appends nothing for a call that was Refused, or once the observer has returned.
+func (o *Observation) AppendAnswer(dst []byte) []byte { return o.texts.append(dst, true) }
+
+// texts has the memory of a call's body and answer, until later calls use it.
+type texts struct {
+	mu           sync.Mutex
+	body, answer []byte
+}
+
+func (t *texts) append(dst []byte, answer bool) []byte {
+	if t == nil {
+		return dst
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if answer {
+		return append(dst, t.answer...)
+	}
+	return append(dst, t.body...)
+}
+
+// set sets the memory. Without arguments, nothing can read it any longer.
+func (t *texts) set(body, answer []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.body, t.answer = body, answer
 }
 
 // An Observer sees the calls of a hook, for metrics and traces: see packages metrics and tracing. It
@@ -90,14 +122,6 @@ type ConnectionObserver interface {
 	HandshakeFailed(class string)
 }
 
-// A BodyObserver is an Observer that needs the Body and the Answer of each Observation. They are copied for it, because
-// later calls use the memory again.
-type BodyObserver interface {
-	Observer
-	// ObservesBodies does nothing.
-	ObservesBodies()
-}
-
 // WithObserver returns a hook that also reports its calls to these observers.
 func (h *Hook) WithObserver(observers ...Observer) *Hook {
 	c := *h
@@ -116,7 +140,8 @@ type observedCall struct {
 	ends     []func(*Observation)
 	memory   [3]func(*Observation) // of ends, for the usual number of observers
 	body     []byte                // nil until it was read
-	copies   bool                  // there is a BodyObserver
+	answer   []byte                // once reported
+	texts    texts
 	reported atomic.Bool
 	result   Observation // once reported
 }
@@ -147,9 +172,6 @@ func observable(r *http.Request, refusal *clientauth.Refusal) *http.Request {
 
 func (o *observedCall) begin(ctx context.Context, observer Observer, h *Hook, r *http.Request) (next context.Context) {
 	next = ctx
-	if _, ok := observer.(BodyObserver); ok {
-		o.copies = true
-	}
 	defer recoverObserver(ctx)
 	own, end := observer.Begin(ctx, h, r)
 	if own != nil {
@@ -170,9 +192,9 @@ func recoverObserver(ctx context.Context) {
 }
 
 // report reports the result of the call to the observers. Only the first result counts.
-func (x *exchange) report(result Observation) {
+func (x *exchange) report(result Observation, answer []byte) {
 	if o := x.observed; o != nil && !o.reported.Swap(true) {
-		o.result = result
+		o.result, o.answer = result, answer
 		o.end(x)
 	}
 }
@@ -187,12 +209,10 @@ func (o *observedCall) end(x *exchange) {
 	if x.effect.err != nil {
 		result.Err = x.effect.err
 	}
-	result.BodyBytes, result.Duration = len(o.body), time.Since(x.ctx.Start)
-	if o.copies {
-		result.Body, result.Answer = bytes.Clone(o.body), bytes.Clone(result.Answer)
-	} else {
-		result.Answer = nil
-	}
+	result.BodyBytes, result.AnswerBytes, result.Duration = len(o.body), len(o.answer), time.Since(x.ctx.Start)
+	result.texts = &o.texts
+	o.texts.set(o.body, o.answer)
+	defer o.texts.set(nil, nil)
 	for _, end := range slices.Backward(o.ends) {
 		func() {
 			defer recoverObserver(x.ctx.Parent)
@@ -207,7 +227,7 @@ func (x *exchange) succeeded(d *review.Decision, p patch.Patch, answer []byte) [
 	if !logs && x.observed == nil {
 		return answer
 	}
-	result := Observation{Outcome: Allowed, Code: http.StatusOK, Answer: answer}
+	result := Observation{Outcome: Allowed, Code: http.StatusOK}
 	var values []any
 	switch denial := d.Denial(); {
 	case denial != nil:
@@ -223,8 +243,7 @@ func (x *exchange) succeeded(d *review.Decision, p patch.Patch, answer []byte) [
 		measured := p.AppendJSON(answer) // only to measure its size
 		result.PatchBytes = len(measured) - len(answer)
 		answer = measured[:len(answer)]
-		result.Answer = answer
 	}
-	x.report(result)
+	x.report(result, answer)
 	return answer
 }

@@ -3,12 +3,10 @@
 package webhook_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -18,6 +16,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,12 +33,12 @@ type recorder struct {
 	mu         sync.Mutex
 	begun      int
 	calls      []webhook.Observation
+	bodies     []string // of the calls
+	answers    []string
 	handshakes map[string]int
 }
 
 type recorderKey struct{}
-
-func (r *recorder) ObservesBodies() {}
 
 func (r *recorder) Begin(ctx context.Context, h *webhook.Hook, _ *http.Request) (context.Context, func(*webhook.Observation)) {
 	r.mu.Lock()
@@ -48,6 +48,8 @@ func (r *recorder) Begin(ctx context.Context, h *webhook.Hook, _ *http.Request) 
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.calls = append(r.calls, *c)
+		r.bodies = append(r.bodies, string(c.AppendBody(nil)))
+		r.answers = append(r.answers, string(c.AppendAnswer(nil)))
 	}
 }
 
@@ -143,15 +145,18 @@ func TestOutcomes(t *testing.T) {
 					if (a.code == http.StatusOK) != (in.err == "") {
 						t.Errorf("answered %d", a.code)
 					}
-					if !bytes.Equal(got.Answer, a.body) {
-						t.Errorf("the observer saw the answer %q, and the client %q", got.Answer, a.body)
+					if answer := r.answers[0]; answer != string(a.body) || got.AnswerBytes != len(answer) {
+						t.Errorf("the observer saw the answer %q, and the client %q", answer, a.body)
 					}
-					if got.Code != http.StatusRequestEntityTooLarge && !bytes.Equal(got.Body, body) {
-						t.Errorf("the observer saw the body %q", got.Body)
+					if got.Code != http.StatusRequestEntityTooLarge && (r.bodies[0] != string(body) || got.BodyBytes != len(body)) {
+						t.Errorf("the observer saw the body %q", r.bodies[0])
 					}
 					<-time.After(2 * time.Hour) // until the handlers that missed their deadline return
 					if r.one(t).Outcome != in.want {
 						t.Error("the outcome changed")
+					}
+					if late := got.AppendAnswer(got.AppendBody(nil)); late != nil {
+						t.Errorf("a kept Observation has the memory of later calls: %q", late)
 					}
 				})
 			})
@@ -171,9 +176,9 @@ func TestFieldsOfAnObservation(t *testing.T) {
 	}
 	got.Duration = 0
 	want := webhook.Observation{Hook: "pods.example.com", Mutating: true, UID: "u-1", Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}, Operation: "CREATE", Namespace: "shop", Name: "web", DryRun: true,
-		Outcome: webhook.Mutated, Code: 200, BodyBytes: len(c.body()), Body: c.body(), Answer: a.body, PatchBytes: len(p), PatchOperations: strings.Count(p, `"op"`)}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("\n got %+v\nwant %+v", got, want)
+		Outcome: webhook.Mutated, Code: 200, BodyBytes: len(c.body()), AnswerBytes: len(a.body), PatchBytes: len(p), PatchOperations: strings.Count(p, `"op"`)}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(webhook.Observation{})); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -64,7 +64,7 @@ func (x *exchange) refuse(w http.ResponseWriter, r *http.Request, err error) {
 
 // unauthenticated answers a call without valid credentials.
 func (x *exchange) unauthenticated(w http.ResponseWriter, r *http.Request, refusal *clientauth.Refusal) {
-	x.report(Observation{Outcome: Refused, Code: refusal.Status.Code, Err: refusal})
+	x.report(Observation{Outcome: Refused, Code: refusal.Status.Code, Err: refusal}, nil)
 	x.closeIfDue(w)
 	x.client.rest = noRest // Refuse discards it
 	x.hook.host.auth.Refuse(w, r, refusal)
