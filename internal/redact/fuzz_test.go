@@ -66,7 +66,8 @@ func FuzzCall(f *testing.F) {
 		if again, err := r.Answer(req, answer); err != nil || !json.Valid(again) {
 			t.Fatalf("the redacted request cannot be used: %v: %s", err, req)
 		}
-		if isFound(secret, place) && bytes.Contains(req, quote(secret)) {
+		// A copy that can be the same word by chance stays in the request.
+		if isFound(secret, place) && (distinctive(secret) || !strings.Contains(text+other, secret)) && bytes.Contains(req, quote(secret)) {
 			t.Errorf("the secret %q is in the request %s", secret, req)
 		}
 		if isFound(secret, place) && distinctive(secret) && !bytes.Contains(fuzzObject("", place), []byte(secret)) && !strings.Contains(text+other, secret) &&
