@@ -37,7 +37,7 @@ export ADMITKIT_APISERVER ?= required
 GO := go
 NEXT := -modfile=hack/next/go.mod
 # The end-to-end tests, the proofs and the command line tool have their own targets.
-unit_packages = $(or $(PKG),$(shell $(GO) list ./... | grep -v -e /test/e2e -e '/test/proof$$' -e '/test/projects$$' -e '/cmd/admitkit$$' -e '/pkg/idempotence$$' -e 'admitkit/docs$$' -e '/hack/docs$$'))
+unit_packages = $(or $(PKG),$(shell $(GO) list ./... | grep -v -e /test/e2e -e '/test/proof$$' -e '/test/projects$$' -e '/test/skew$$' -e '/cmd/admitkit$$' -e '/pkg/idempotence$$' -e 'admitkit/docs$$' -e '/hack/docs$$'))
 # Code that runs goroutines is tested with the race detector, which takes three to five times as long.
 concurrent = /pkg/(webhook|certs|chain|install|metrics|tracing)(/|$$)|/internal/(reload|apiserver|leaks|quickack|cli/dev|cli/audit)(/|$$)|/examples/[a-z-]+$$
 # The linker of Go needs a sixth of the time of gcc for a test with the race detector. It is tested on Linux only.
@@ -154,6 +154,7 @@ next-build: ## Build with the newer controller-runtime and Kubernetes libraries
 .PHONY: versions
 versions: ## Run the tests with an API server on each supported release of Kubernetes, and both library generations in full
 	$(GO) run ./hack/versions
+	$(GO) test -count=1 $(GOTESTFLAGS) ./test/skew
 	@$(MAKE) --no-print-directory next
 
 .PHONY: monitoring

@@ -43,7 +43,7 @@ func (c *Cluster) Serve(ctx context.Context, name string, hooks ...*webhook.Hook
 		return nil, err
 	}
 	// A configuration takes effect as a whole, so one canary per configuration is enough.
-	mutate, validate := canary{name + "-mutating", c.Client}, canary{name + "-validating", c.Client}
+	mutate, validate := canary{name + "-mutating", c.clients()}, canary{name + "-validating", c.clients()}
 	hooks = append(slices.Clone(hooks), mutate.mutating(), validate.validating())
 	mutating, validating, err := webhook.Configurations(webhook.ConfigurationOptions{
 		Name: name, URL: "https://" + listener.Addr().String(), CABundle: ca.Bundle,
@@ -75,8 +75,8 @@ func (c *Cluster) Serve(ctx context.Context, name string, hooks ...*webhook.Hook
 
 // A canary is a hook that denies exactly the objects with its label.
 type canary struct {
-	name   string
-	client client.Client
+	name    string
+	clients []client.Client // one for each API server of the cluster
 }
 
 func (c canary) mutating() *webhook.Hook {
@@ -106,27 +106,37 @@ func (c canary) deny(context.Context, *webhook.Request[metav1.PartialObjectMetad
 func (c canary) message() string { return "canary of " + c.name }
 
 func (c canary) register(ctx context.Context, configuration client.Object) error {
-	if err := c.client.Create(ctx, configuration); err != nil {
+	if err := c.clients[0].Create(ctx, configuration); err != nil {
 		return err
 	}
 	return c.wait(ctx, true)
 }
 
 func (c canary) deregister(ctx context.Context, configuration client.Object) error {
-	if err := c.client.Delete(ctx, configuration); err != nil {
+	if err := c.clients[0].Delete(ctx, configuration); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	return c.wait(ctx, false)
 }
 
-// wait sends dry-run requests until the canary is enforced, or until it is no longer enforced.
+// wait waits until all API servers enforce the canary, or until none does.
 func (c canary) wait(ctx context.Context, enforced bool) error {
+	for _, server := range c.clients {
+		if err := c.waitFor(ctx, server, enforced); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waitFor sends dry-run requests to an API server until the canary is enforced, or until it is no longer enforced.
+func (c canary) waitFor(ctx context.Context, server client.Client, enforced bool) error {
 	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: metav1.NamespaceDefault, GenerateName: "canary-", Labels: map[string]string{canaryLabel: c.name},
 	}}
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		last = c.client.Create(ctx, probe.DeepCopy(), client.DryRunAll)
+		last = server.Create(ctx, probe.DeepCopy(), client.DryRunAll)
 		if enforced {
 			return last != nil && strings.Contains(last.Error(), c.message()), nil
 		}

@@ -26,6 +26,19 @@ type Cluster struct {
 	Client client.Client
 	server *apiserver.Server
 	dir    string // folder of the kubeconfig files
+	peers  []*Cluster
+}
+
+// AddPeer adds another API server of the same cluster, which uses the same etcd. Serve then waits for both.
+func (c *Cluster) AddPeer(peer *Cluster) { c.peers = append(c.peers, peer) }
+
+// clients returns a client for each API server.
+func (c *Cluster) clients() []client.Client {
+	all := []client.Client{c.Client}
+	for _, peer := range c.peers {
+		all = append(all, peer.Client)
+	}
+	return all
 }
 
 // Start starts an API server and waits until it is ready. The caller must call Stop.
