@@ -12,8 +12,13 @@ import (
 	"slices"
 	"strings"
 
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionv1beta1 "k8s.io/api/admission/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/request"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/admitkit/admitkit/internal/textutil"
 	"github.com/admitkit/admitkit/pkg/patch"
@@ -29,8 +34,10 @@ type answer struct {
 	allowed bool
 	// status is that of a denial.
 	status *metav1.Status
-	// patch is the JSON Patch of the answer. changes lists the operations of a patch that a hook in the mode Shadow withheld.
+	// patch is the JSON Patch of the answer, or nil if it has no operations, and object is the object after it. changes
+	// lists the operations of a patch that a hook in the mode Shadow withheld.
 	patch       []byte
+	object      []byte
 	changes     string
 	warnings    []string
 	annotations map[string]string
@@ -41,61 +48,64 @@ type answer struct {
 	redacted *answer
 }
 
-// A response has the members of an AdmissionReview that are compared. Both versions of the API have them.
-type response struct {
-	Response *decision `json:"response"`
-}
-
-type decision struct {
-	UID              types.UID         `json:"uid"`
-	Allowed          *bool             `json:"allowed"`
-	Status           *metav1.Status    `json:"status"`
-	Patch            json.RawMessage   `json:"patch"`
-	PatchType        *string           `json:"patchType"`
-	Warnings         []string          `json:"warnings"`
-	AuditAnnotations map[string]string `json:"auditAnnotations"`
-}
-
-// operations returns the patch as JSON.
-func (d *decision) operations() (operations []byte, err error) {
-	if bytes.HasPrefix(d.Patch, []byte("[")) {
-		return d.Patch, nil
-	}
-	if len(d.Patch) > 0 {
-		err = json.Unmarshal(d.Patch, &operations)
-	}
-	return operations, err
-}
-
-// parse returns the answer in the body of an HTTP response. The patch is base64, or JSON in an answer of package redact.
-func parse(req *review.Request, code int, body []byte) *answer {
-	if code != http.StatusOK {
+// parse returns the answer in the body of an HTTP response, as the API server understands it. kind is the type of the
+// webhook, as in record.Call.
+func parse(req *review.Request, kind string, code int, body []byte) *answer {
+	if code < http.StatusOK || code > http.StatusPartialContent {
 		return &answer{failure: fmt.Sprintf("HTTP %d: %s", code, messageOf(body))}
 	}
-	var r response
-	if err := json.Unmarshal(body, &r); err != nil {
+	var got runtime.Object = &admissionv1.AdmissionReview{}
+	if req.Version == review.V1beta1 {
+		got = &admissionv1beta1.AdmissionReview{}
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, got); err != nil {
 		return &answer{failure: "the answer is not an AdmissionReview: " + err.Error()}
 	}
-	switch d := r.Response; {
-	case d == nil:
-		return &answer{failure: "the answer has no response"}
-	case d.UID != req.UID && req.Version != review.V1beta1:
-		return &answer{failure: fmt.Sprintf("the answer has the uid %q, want that of the request", d.UID)}
-	case d.Allowed == nil && req.Version != review.V1beta1:
-		return &answer{failure: "the answer has no decision: response.allowed is missing"}
-	case len(d.Patch) > 0 && string(d.Patch) != "null" && (d.PatchType == nil || *d.PatchType != "JSONPatch"):
-		return &answer{failure: "the answer has a patch without the patchType JSONPatch"}
+	gvk := got.GetObjectKind().GroupVersionKind()
+	ignored := req.Version == review.V1beta1 && gvk.Empty() // the API server does not check the kind in v1beta1
+	if want := schema.FromAPIVersionAndKind(req.Version.APIVersion(), "AdmissionReview"); gvk != want && !ignored {
+		return &answer{failure: fmt.Sprintf("the answer has the apiVersion %q and the kind %q, want %s and AdmissionReview", gvk.GroupVersion(), gvk.Kind, want.GroupVersion())}
 	}
-	d := r.Response
-	operations, err := d.operations()
+	if v1, is := got.(*admissionv1.AdmissionReview); is && v1.Response != nil && v1.Response.UID != req.UID {
+		return &answer{failure: "the answer does not have the uid of the request"} // the same text for all calls
+	}
+	mutating := kind != "validating"
+	verified, err := request.VerifyAdmissionResponse(req.UID, mutating, got)
 	if err != nil {
-		return &answer{failure: "the patch of the answer is not base64: " + err.Error()}
+		return &answer{failure: "the answer is invalid: " + err.Error()}
 	}
-	a := &answer{allowed: d.Allowed != nil && *d.Allowed, status: d.Status, patch: operations, warnings: d.Warnings, annotations: d.AuditAnnotations}
+	a := &answer{allowed: verified.Allowed, status: verified.Result, warnings: verified.Warnings, annotations: verified.AuditAnnotations}
+	if a.allowed && mutating {
+		if a.patch, a.object, err = applied(req, verified.Patch, verified.PatchType); err != nil {
+			return &answer{failure: err.Error()}
+		}
+	}
 	if mode := webhook.Mode(a.annotations[webhook.AuditMode]); mode == webhook.Warn || mode == webhook.Shadow {
 		a.enforce()
 	}
 	return a
+}
+
+// applied returns the patch of an answer, or nil if it has no operations, and the object to which it leads.
+func applied(req *review.Request, operations []byte, kind admissionv1.PatchType) (changes, object []byte, err error) {
+	p := patch.Patch{}
+	if len(operations) > 0 && string(bytes.TrimSpace(operations)) != "null" {
+		if p, err = patch.Parse(operations); err != nil {
+			return nil, nil, fmt.Errorf("the patch is invalid: %w", err)
+		}
+	}
+	switch {
+	case len(p) == 0:
+		return nil, req.Object, nil
+	case kind != admissionv1.PatchTypeJSONPatch:
+		return nil, nil, fmt.Errorf("the patchType %q is unknown", kind)
+	case req.Object == nil:
+		return nil, nil, fmt.Errorf("the answer has a patch, and a %s has no object to patch", req.Operation)
+	}
+	if object, err = patch.Apply(req.Object, p); err != nil {
+		return nil, nil, fmt.Errorf("the patch cannot be applied: %w", err)
+	}
+	return operations, object, nil
 }
 
 // enforce replaces the answer of a hook that does not enforce by its decision.
@@ -106,7 +116,7 @@ func (a *answer) enforce() {
 		return
 	}
 	if text, would := note[webhook.AuditWouldDeny]; would {
-		a.allowed, a.status, a.patch = false, &metav1.Status{Message: text}, nil
+		a.allowed, a.status, a.patch, a.object = false, &metav1.Status{Message: text}, nil, nil
 	}
 	a.changes = note[webhook.AuditWouldChange]
 	a.warnings, a.annotations, a.modal = nil, nil, true
@@ -118,7 +128,7 @@ func recorded(req *review.Request, c *record.Call) (_ *answer, reason string) {
 	case webhook.Shed, webhook.Refused, webhook.Canceled:
 		return nil, "the recorded call was " + string(c.Outcome) + ", so there is no decision"
 	case webhook.Allowed, webhook.Mutated, webhook.Denied:
-		return parse(req, http.StatusOK, c.Answer), ""
+		return parse(req, c.Type, http.StatusOK, c.Answer), ""
 	}
 	if len(c.Answer) == 0 {
 		return &answer{failure: "the recorded call " + string(c.Outcome)}, ""
@@ -135,33 +145,28 @@ func messageOf(body []byte) string {
 	return textutil.Clip(textutil.FirstLine(strings.TrimSpace(string(body))), 200)
 }
 
-// applied returns the object with the patch of the answer. The API server does so for the answers of mutating webhooks.
-func (a *answer) applied(object []byte) ([]byte, error) {
-	if len(a.patch) == 0 {
-		return object, nil
-	}
-	p, err := patch.Parse(a.patch)
-	if err != nil {
-		return nil, err
-	}
-	return patch.Apply(object, p)
-}
-
-// message returns the message of a denial.
+// message returns the message of a denial, as the API server completes it.
 func (a *answer) message() string {
 	if a.status == nil {
-		return ""
+		return unexplained
 	}
-	return a.status.Message
+	return cmp.Or(a.status.Message, string(a.status.Reason), unexplained)
 }
 
-// denial returns the code, the reason and the message of a denial.
+const unexplained = "without explanation"
+
+// denial returns the code, the reason and the message of a denial, as the API server sends them to the user. Of a hook
+// that did not enforce, only the message is known.
 func (a *answer) denial() string {
-	code, reason := int32(http.StatusForbidden), metav1.StatusReasonForbidden // the API server's defaults
-	if a.status != nil {
-		code, reason = cmp.Or(a.status.Code, code), cmp.Or(a.status.Reason, reason)
+	if a.modal {
+		return a.message()
 	}
-	return fmt.Sprintf("%d %s: %s", code, reason, a.message())
+	code, reason := int32(http.StatusBadRequest), ""
+	if a.status != nil {
+		code = max(code, a.status.Code)
+		reason = string(a.status.Reason)
+	}
+	return strings.TrimSpace(fmt.Sprintf("%d %s", code, reason)) + ": " + a.message()
 }
 
 // notes returns the warnings and the audit annotations.

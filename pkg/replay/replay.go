@@ -31,6 +31,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/admitkit/admitkit/internal/textutil"
@@ -60,7 +61,7 @@ type Options struct {
 }
 
 // Run replays the calls of the files in their order. The report depends only on the files and the answers. Run fails if an
-// option is invalid, if no call could be read, if the first call gets no answer at all, or if ctx ends.
+// option is invalid, if no call could be read, or if ctx ends. A version that cannot be reached is a failure of each call.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	if o.New == nil || len(o.Files) == 0 {
 		return nil, errors.New("replay: Options.Files and Options.New are required")
@@ -104,7 +105,6 @@ type result struct {
 	skipped    skipped
 	took       time.Duration
 	old        time.Duration
-	err        error // the webhook gave no answer
 }
 
 // A place is that of a call in the files.
@@ -115,24 +115,23 @@ type place struct {
 
 func (r *runner) run(ctx context.Context, files []string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	queue := make(chan func(), r.Workers)
+	var workers sync.WaitGroup
+	defer workers.Wait() // no call goes on after the end, such as that of a test
+	defer cancel(nil)
 	defer close(queue)
 	for range r.Workers {
-		go func() {
+		workers.Go(func() {
 			for work := range queue {
 				work()
 			}
-		}()
+		})
 	}
 	pending := make([]chan *result, 0, 4*r.Workers) // in the order of the files
 	drain := func(most int) error {
 		for len(pending) > most {
-			one := <-pending[0]
+			r.add(<-pending[0])
 			pending = slices.Delete(pending, 0, 1)
-			if err := r.add(one); err != nil {
-				return err
-			}
 		}
 		return context.Cause(ctx)
 	}
@@ -166,7 +165,8 @@ func (r *runner) replay(ctx context.Context, at place, call *record.Call) *resul
 			out.skipped = skipped(reason)
 			return out
 		}
-	} else if before, out.old, out.err = r.answer(ctx, r.Old, req, call, ""); out.err != nil {
+	} else if before, out.old, err = r.answer(ctx, r.Old, req, call, ""); err != nil {
+		out.skipped = skipped(err.Error())
 		return out
 	}
 	key := call.Key
@@ -174,14 +174,15 @@ func (r *runner) replay(ctx context.Context, at place, call *record.Call) *resul
 		key = ""
 	}
 	after, took, err := r.answer(ctx, r.New, req, call, key)
-	if out.took, out.err = took, err; err != nil {
+	if out.took = took; err != nil {
+		out.skipped = skipped(err.Error())
 		return out
 	}
 	out.difference, out.skipped = compare(req, before, after)
 	return out
 }
 
-// answer asks a version. The error is that of the first call only: it is not worth the time to go on without a webhook.
+// answer asks a version. It returns an error if the answer cannot be compared with a recorded one.
 func (r *runner) answer(ctx context.Context, t *Target, req *review.Request, call *record.Call, key string) (*answer, time.Duration, error) {
 	if r.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -194,18 +195,14 @@ func (r *runner) answer(ctx context.Context, t *Target, req *review.Request, cal
 	if err != nil {
 		return &answer{failure: "no answer: " + err.Error()}, took, nil
 	}
-	a, err := r.cover.parse(req, call.Request, code, body, key)
+	a, err := r.cover.parse(req, call, code, body, key)
 	return a, took, err
 }
 
 // add adds the result of the next call to the report.
-func (r *runner) add(one *result) error {
-	if one.err != nil {
-		return fmt.Errorf("replay: %s line %d: %w", one.place.file, one.place.line, one.err)
-	}
+func (r *runner) add(one *result) {
 	r.report.add(one)
 	if r.Progress != nil {
 		r.Progress(r.report.Read)
 	}
-	return nil
 }

@@ -182,7 +182,7 @@ func TestOddHandlers(t *testing.T) {
 		{func(http.ResponseWriter, *http.Request) { panic("no map") }, "fails now: no answer: the handler panicked: no map"},
 		{func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }, "fails now: the answer is not an AdmissionReview: invalid character 'h' looking for beginning of value"},
 		{func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "down", http.StatusBadGateway) }, "fails now: HTTP 502: down"},
-		{func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, reply("web-2", `"allowed":true`)) }, `fails now: the answer has the uid "uid-web-2", want that of the request`},
+		{func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, reply("web-2", `"allowed":true`)) }, "fails now: the answer does not have the uid of the request"},
 	} {
 		r := run(t, Options{Files: []string{name}, New: Handler(c.handler)})
 		if want := "1 failure CREATE pods: " + c.want; causes(r) != want {

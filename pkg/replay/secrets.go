@@ -3,9 +3,13 @@
 package replay
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"reflect"
 
 	"github.com/admitkit/admitkit/internal/redact"
+	"github.com/admitkit/admitkit/pkg/record"
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
@@ -32,23 +36,35 @@ func newCover(keyFile string, paths []string) (*cover, error) {
 	return c, err
 }
 
-// parse returns the answer of a version to a recorded request in the form of the recorded answers. recordedKey names the key
+// parse returns the answer of a version to a recorded call in the form of the recorded answers. recordedKey names the key
 // of the recording, or is "" if it has no pseudonyms. With another key, the answer has a copy without secrets beside it.
-func (c *cover) parse(req *review.Request, request []byte, code int, body []byte, recordedKey string) (*answer, error) {
-	plain := parse(req, code, body)
-	if recordedKey == "" {
+func (c *cover) parse(req *review.Request, call *record.Call, code int, body []byte, recordedKey string) (*answer, error) {
+	plain := parse(req, call.Type, code, body)
+	if recordedKey == "" || plain.failure != "" {
 		return plain, nil
 	}
-	covered, err := c.redactor.Answer(request, body)
+	covered, err := c.redactor.Answer(call.Request, body)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the secrets in the answer cannot be replaced: %w", err)
 	}
-	other := parse(req, code, covered)
+	other := parse(req, call.Type, code, packed(covered))
 	if recordedKey == c.key {
 		return other, nil
 	}
 	plain.redacted = other
 	return plain, nil
+}
+
+// packed returns an answer of package redact as the webhook sends it, with the patch in base64.
+func packed(answer []byte) []byte {
+	var document, response map[string]json.RawMessage
+	if json.Unmarshal(answer, &document) != nil || json.Unmarshal(document["response"], &response) != nil || !bytes.HasPrefix(response["patch"], []byte("[")) {
+		return answer
+	}
+	response["patch"], _ = json.Marshal([]byte(response["patch"])) // it always marshals, as do those below
+	document["response"], _ = json.Marshal(response)
+	answer, _ = json.Marshal(document)
+	return answer
 }
 
 // withoutSecrets replaces the values of is that differ in other, which is the same object with pseudonyms, and those of was
