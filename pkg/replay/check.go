@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/admitkit/admitkit/internal/textutil"
+	"github.com/admitkit/admitkit/pkg/patch"
 	"github.com/admitkit/admitkit/pkg/record"
 	"github.com/admitkit/admitkit/pkg/review"
 )
@@ -32,11 +33,13 @@ type TB interface {
 const goldenName = "answers.golden"
 
 // Check replays the recordings in a folder against a handler, and fails the test for each cause of a change. A change in
-// warnings or audit annotations is logged only.
+// warnings or audit annotations is logged only. The test also fails if a part of the recordings cannot be read.
 //
 // An intended change is accepted by running the test with ADMITKIT_UPDATE=1, or with -update if the test binary defines this
 // flag. Check then writes the file answers.golden into the folder. It has one line for each call, so that a reviewer sees
-// which answers change. From then on, Check compares with this file instead of the recorded answers.
+// which answers change. From then on, Check compares with this file instead of the recorded answers, and warnings and audit
+// annotations count. The file has the effect of a patch, not its operations. Secrets that the recorder would replace are
+// not in the file.
 //
 // The folder belongs into version control. Its calls must not depend on a cluster, the time or other calls.
 func Check(t TB, h http.Handler, folder string) {
@@ -90,9 +93,25 @@ func checkRecorded(t TB, h http.Handler, folder string) {
 	switch {
 	case r.Changed > 0 || r.Compared() == 0:
 		t.Errorf("%s%s", &text, howToUpdate)
+	case damaged(r.Files) != nil:
+		t.Errorf("%s%v", &text, damaged(r.Files))
 	case len(r.Notes)+len(r.NotCompared) > 0:
 		t.Logf("%s", &text)
 	}
+}
+
+// damaged returns an error if parts of the files could not be read.
+func damaged(files []File) error {
+	var parts []string
+	for _, f := range files {
+		for _, problem := range f.Problems {
+			parts = append(parts, f.Name+": "+problem)
+		}
+	}
+	if parts == nil {
+		return nil
+	}
+	return fmt.Errorf("replay: parts of the recordings could not be read:\n%s", strings.Join(parts, "\n"))
 }
 
 // answersOf returns one line for the answer to each call.
@@ -113,12 +132,13 @@ func answersOf(ctx context.Context, h http.Handler, folder string) ([]byte, erro
 			if err != nil {
 				return fmt.Errorf("replay: %s line %d: the recorded request is invalid: %w", at.file, at.line, err)
 			}
-			a, _, err := r.answer(ctx, Handler(h), req, call, "")
+			a, _, err := r.answer(ctx, Handler(h), req, call, call.Key)
 			if err != nil {
-				return err
+				return fmt.Errorf("replay: %s line %d: %w", at.file, at.line, err)
 			}
-			fmt.Fprintf(&out, "%s:%d %s %s %s: %s\n", filepath.Base(at.file), at.line, req.Operation, resourceOf(req), objectOf(req), a.golden())
-			return nil
+			text := fmt.Sprintf("%s:%d %s %s %s: %s", filepath.Base(at.file), at.line, req.Operation, resourceOf(req), objectOf(req), a.golden(req))
+			out.WriteString(textutil.VisibleLine(text) + "\n")
+			return ctx.Err()
 		})
 		if err != nil {
 			return nil, err
@@ -127,22 +147,54 @@ func answersOf(ctx context.Context, h http.Handler, folder string) ([]byte, erro
 	if out.Len() == 0 {
 		return nil, &UnreadableError{Files: r.report.Files}
 	}
-	return out.Bytes(), nil
+	return out.Bytes(), damaged(r.report.Files)
 }
 
-// golden describes the answer in a line, with the patch.
-func (a *answer) golden() string {
-	text := a.String()
+// golden describes the answer in a line, with the effect of the patch and without secrets.
+func (a *answer) golden(req *review.Request) string {
+	text := a.withoutSecret((*answer).String)
 	if a.failure == "" && a.allowed && len(a.patch) > 0 {
-		text = "allowed, with the patch " + string(a.patch)
+		if text = "allowed"; a.effect(req) != "[]" {
+			text += ", with the patch " + a.effect(req)
+		}
 	}
 	if a.changes != "" {
 		text += ", withheld: " + a.changes
 	}
-	if notes := a.notes(); notes != "" {
+	if notes := a.withoutSecret((*answer).notes); notes != "" {
 		text += "; " + strings.ReplaceAll(notes, "\n", "; ")
 	}
-	return textutil.VisibleLine(text)
+	return text
+}
+
+// withoutSecret returns a text of the answer, or a placeholder if the text has a secret.
+func (a *answer) withoutSecret(of func(*answer) string) string {
+	if text := of(a); a.redacted == nil || of(a.redacted) == text {
+		return text
+	}
+	return hidden
+}
+
+// effect returns the patch as the shortest one with the same effect, so that the operations of the webhook do not matter.
+func (a *answer) effect(req *review.Request) string {
+	was, err := decode(req.Object)
+	if err != nil {
+		return err.Error()
+	}
+	is, err := decode(a.object)
+	if err != nil {
+		return err.Error()
+	}
+	if a.redacted != nil && a.redacted.object != nil {
+		if other, err := decode(a.redacted.object); err == nil {
+			_, is = withoutSecrets(nil, is, other)
+		}
+	}
+	changes, err := patch.Values(was, is)
+	if err != nil {
+		return err.Error()
+	}
+	return string(changes.AppendJSON(nil))
 }
 
 // mostLines is the maximum number of differing lines that are shown.

@@ -4,12 +4,15 @@ package replay
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/admitkit/admitkit/pkg/record"
@@ -76,5 +79,66 @@ func TestCheck(t *testing.T) {
 		if !strings.HasPrefix(f.failed, "FATAL replay: the folder ") {
 			t.Errorf("no recordings: %+v", f)
 		}
+	}
+}
+
+// TestGolden checks that the golden file has the effect of patches and no secrets, and that damage is reported.
+func TestGolden(t *testing.T) {
+	with := func(value string, operations ...string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			var review admissionv1.AdmissionReview
+			if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+				t.Error(err)
+			}
+			patch := strings.ReplaceAll("["+strings.Join(operations, ",")+"]", "VALUE", value)
+			_, _ = fmt.Fprint(w, reply(review.Request.Name, patched(patch)))
+		}
+	}
+	const label, annotation = `{"op":"add","path":"/metadata/labels","value":{"a":"1"}}`, `{"op":"add","path":"/metadata/annotations","value":{"b":"2"}}`
+	const secret = `{"op":"add","path":"/spec/containers/0/env","value":[{"name":"TOKEN","value":"VALUE"}]}`
+	pod := body("web-1", `,"spec":{"containers":[{"name":"app","image":"app:v1"}]}`)
+	dir := recordWith(t, mutating(func(*corev1.Pod) {}), record.Options{}, pod)
+	check := func(h http.Handler) string {
+		f := &fakeTB{t: t}
+		Check(f, h, dir)
+		return f.failed
+	}
+	t.Setenv("ADMITKIT_UPDATE", "1")
+	if failed := check(with("hunter2-hunter2", label, annotation, secret)); failed != "" {
+		t.Fatal(failed)
+	}
+	t.Setenv("ADMITKIT_UPDATE", "")
+	golden, err := os.ReadFile(filepath.Join(dir, goldenName))
+	if err != nil || strings.Contains(string(golden), "hunter2") || !strings.Contains(string(golden), `{"name":"TOKEN","value":"(secret)"}`) {
+		t.Errorf("%v\n%s", err, golden)
+	}
+	if failed := check(with("hunter3-hunter3", secret, annotation, label)); failed != "" {
+		t.Errorf("the same effect: %s", failed)
+	}
+	if failed := check(with("hunter2-hunter2", label, secret)); !strings.Contains(failed, "+ ") {
+		t.Errorf("another effect: %s", failed)
+	}
+
+	damage := []byte("no JSON\n")
+	if err := os.WriteFile(filepath.Join(dir, "admitkit-damaged.jsonl.gz"), damage, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const want = "damaged.jsonl.gz: line 1 was skipped: "
+	if failed := check(with("hunter2-hunter2", label, annotation, secret)); !strings.Contains(failed, want) {
+		t.Errorf("damage, with a golden file: %q", failed)
+	}
+	t.Setenv("ADMITKIT_UPDATE", "1")
+	if failed := check(with("", label)); !strings.Contains(failed, want) {
+		t.Errorf("damage, and an update: %q", failed)
+	}
+	if now, err := os.ReadFile(filepath.Join(dir, goldenName)); err != nil || string(now) != string(golden) {
+		t.Errorf("the golden file was replaced: %v\n%s", err, now)
+	}
+	t.Setenv("ADMITKIT_UPDATE", "")
+	if err := os.Remove(filepath.Join(dir, goldenName)); err != nil {
+		t.Fatal(err)
+	}
+	if failed := check(validating(func(*corev1.Pod) error { return nil })); !strings.Contains(failed, want) {
+		t.Errorf("damage, without a golden file: %q", failed)
 	}
 }
