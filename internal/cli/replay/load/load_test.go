@@ -74,6 +74,7 @@ func TestSchedule(t *testing.T) {
 		{"twice as fast", Rate{Factor: 2}, 0, []time.Duration{0, time.Second / 2, 1500 * time.Millisecond, 6500 * time.Millisecond}},
 		{"four per second", Rate{PerSecond: 4}, 0, []time.Duration{0, 250 * time.Millisecond, 500 * time.Millisecond, 750 * time.Millisecond}},
 		{"one per second, for longer than the recording", Rate{PerSecond: 1}, 5500 * time.Millisecond, []time.Duration{0, 1e9, 2e9, 3e9, 4e9, 5e9}},
+		{"as recorded, for longer than the recording", Rate{Factor: 1}, 15 * time.Second, []time.Duration{0, 1e9, 3e9, 13e9, 13e9, 14e9}},
 		{"at once", Rate{Max: true}, 0, []time.Duration{0, 0, 0, 0}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -93,6 +94,53 @@ func TestSchedule(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDisorder checks that calls with earlier times than the call before them do not stretch the schedule, and that another
+// recording begins at once.
+func TestDisorder(t *testing.T) {
+	s := schedule{rate: Rate{Factor: 1}}
+	want := []time.Duration{0, 2e9, 2e9, 3e9, 3e9, 4e9, 4e9}
+	for i, seconds := range []float64{100, 102, 101, 103, 50, 51, 50.5} {
+		if got := s.next(time.Unix(1000, 0).Add(time.Duration(seconds * 1e9))); got != want[i] {
+			t.Errorf("call %d is due at %s, want %s", i, got, want[i])
+		}
+	}
+}
+
+// TestHang checks that a webhook that hangs until the end of the run makes it late, although each call was sent in time.
+func TestHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		r, err := Run(t.Context(), Options{Rate: Rate{PerSecond: 100}, Connections: 1, Duration: 2 * time.Second, Calls: recording(0), Send: func(context.Context, *record.Call) error {
+			if n++; n == 101 {
+				<-time.After(60 * time.Second)
+			}
+			return nil
+		}})
+		if err != nil || r.Failed != 0 || !r.Late() || r.Wanted != 100 {
+			t.Errorf("%+v, %v", r, err)
+		}
+	})
+}
+
+// TestInterrupt checks that calls in flight end with the context.
+func TestInterrupt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		_, err := Run(ctx, Options{Rate: Rate{Max: true}, Connections: 2, Calls: recording(0, 0), Send: func(ctx context.Context, _ *record.Call) error {
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Minute):
+			}
+			return nil
+		}})
+		if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took != time.Second {
+			t.Errorf("%v after %s", err, took)
+		}
+	})
 }
 
 // TestStall checks that the calls that wait behind a slow one count as slow, too, although the webhook answers them at once.

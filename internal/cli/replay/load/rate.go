@@ -60,7 +60,7 @@ const maxGap = 10 * time.Second
 type schedule struct {
 	rate Rate
 	n    int
-	last time.Time // of the recorded call
+	last time.Time // the latest one of the recorded calls, or zero at the beginning of the recording
 	due  time.Duration
 }
 
@@ -74,10 +74,13 @@ func (s *schedule) next(recorded time.Time) time.Duration {
 	case s.rate.PerSecond > 0:
 		return time.Duration(math.Round(float64(n) / s.rate.PerSecond * float64(time.Second)))
 	}
-	if n > 0 {
-		gap := min(max(recorded.Sub(s.last), 0), maxGap)
-		s.due += time.Duration(float64(gap) / s.rate.Factor)
+	gap := recorded.Sub(s.last)
+	if s.last.IsZero() || gap < -maxGap {
+		gap, s.last = 0, recorded // a recording begins
 	}
-	s.last = recorded
+	if gap > 0 { // a call is recorded at its end, so one with an earlier time can follow
+		s.due += time.Duration(float64(min(gap, maxGap)) / s.rate.Factor)
+		s.last = recorded
+	}
 	return s.due
 }

@@ -46,12 +46,15 @@ type Report struct {
 	Seconds  float64 `json:"seconds"`
 	Wanted   float64 `json:"wantedPerSecond,omitempty"`
 	Achieved float64 `json:"achievedPerSecond"`
-	// BehindSeconds is how late the last call was sent, because the connections were busy.
+	// BehindSeconds is how late the last call was sent, because the connections were busy. A call that was due and could
+	// not be sent is late by the end of the run.
 	BehindSeconds float64 `json:"behindSeconds"`
 	// Latency counts from the time at which a call was due, so that calls that wait behind slow ones count as slow (the
 	// coordinated omission of other tools). Service counts from the time at which it was sent.
 	Latency Percentiles `json:"latency"`
 	Service Percentiles `json:"service"`
+
+	sending time.Duration // the part of the run in which calls are sent
 }
 
 // Percentiles are those of a histogram. JSON has them in nanoseconds.
@@ -85,13 +88,15 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	for range o.Connections {
 		workers.Go(func() {
 			for one := range queue {
-				if ctx.Err() == nil { // the calls in flight end, and no new one begins
-					m.send(context.WithoutCancel(ctx), o.Send, one, o.Rate.Max)
+				if ctx.Err() == nil {
+					m.send(outer, o.Send, one, o.Rate.Max) // the calls in flight end after Duration
+				} else if !o.Rate.Max {
+					m.late(one, began.Add(o.Duration)) // no new one begins
 				}
 			}
 		})
 	}
-	last, err := o.feed(ctx, began, queue)
+	fed, last, err := o.feed(ctx, began, queue)
 	close(queue)
 	workers.Wait()
 	took := time.Since(began)
@@ -105,11 +110,15 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	r := m.report()
 	r.Rate, r.Connections, r.Seconds, r.Achieved = o.Rate.String(), o.Connections, took.Seconds(), float64(m.calls)/took.Seconds()
+	r.sending = took
+	if o.Duration > 0 {
+		r.sending = min(took, o.Duration)
+	}
 	if o.Rate.Max {
 		return r, nil
 	}
 	if r.Wanted = o.Rate.PerSecond; r.Wanted == 0 && last > 0 {
-		r.Wanted = float64(m.calls-1) / last.Seconds()
+		r.Wanted = float64(fed-1) / last.Seconds()
 	}
 	return r, nil
 }
@@ -120,32 +129,33 @@ type due struct {
 	at   time.Time
 }
 
-// feed puts calls into the queue when they are due, and returns when the last one was. If the workers are late, the queue
-// is full and feed waits, but the due times stay.
-func (o *Options) feed(ctx context.Context, began time.Time, queue chan<- due) (last time.Duration, err error) {
+// feed puts calls into the queue when they are due, and returns their number and when the last one was due. If the workers
+// are late, the queue is full and feed waits, but the due times stay.
+func (o *Options) feed(ctx context.Context, began time.Time, queue chan<- due) (fed int, last time.Duration, err error) {
 	s := schedule{rate: o.Rate}
-	for sent := 0; ; {
-		before := sent
+	for {
+		before := fed
+		s.last = time.Time{}
 		for call, err := range o.Calls() {
 			if err != nil {
-				return last, err
+				return fed, last, err
 			}
 			after := s.next(call.Time)
 			if !o.Rate.Max && !wait(ctx, began.Add(after)) {
-				return last, nil
+				return fed, last, nil
 			}
 			select {
 			case queue <- due{call, began.Add(after)}:
 			case <-ctx.Done():
-				return last, nil
+				return fed, last, nil
 			}
 			last = after
-			if sent++; o.Progress != nil {
-				o.Progress(sent)
+			if fed++; o.Progress != nil {
+				o.Progress(fed)
 			}
 		}
-		if o.Duration == 0 || sent == before {
-			return last, nil
+		if o.Duration == 0 || fed == before {
+			return fed, last, nil
 		}
 	}
 }
@@ -193,16 +203,24 @@ func (m *meter) send(ctx context.Context, send func(context.Context, *record.Cal
 	if fromSending {
 		one.at = sent
 	}
+	m.late(one, sent)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.calls++
-	if !one.at.Before(m.last) {
-		m.last, m.behind = one.at, sent.Sub(one.at)
-	}
 	_ = m.latency.RecordValue(within(end.Sub(one.at))) // it is in the range
 	_ = m.service.RecordValue(within(end.Sub(sent)))
 	if err != nil {
 		m.failures[m.reason(err)]++
+	}
+}
+
+// late records how late a call was sent, if it is the last one. A call that is still in the queue at the end of the run is
+// late by then.
+func (m *meter) late(one due, sent time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !one.at.Before(m.last) {
+		m.last, m.behind = one.at, sent.Sub(one.at)
 	}
 }
 
@@ -235,7 +253,7 @@ func percentiles(h *hdrhistogram.Histogram) Percentiles {
 }
 
 // Late reports whether the rate was not reached: the last call was late by more than 5 percent of the run.
-func (r *Report) Late() bool { return r.BehindSeconds > max(0.05*r.Seconds, 0.01) }
+func (r *Report) Late() bool { return r.BehindSeconds > max(0.05*r.sending.Seconds(), 0.01) }
 
 // WriteText writes the report for people.
 func (r *Report) WriteText(w io.Writer) error {
