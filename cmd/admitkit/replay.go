@@ -79,6 +79,9 @@ admitkit replay recordings/*.gz --hook ./hooks --webhook images.example.com --ke
 		}
 		o.Files = args
 		if o.Rate != "" {
+			if err := outputs.Only("a load test", "text", "json"); err != nil {
+				return err
+			}
 			report, err := replay.RunLoad(c.Context(), s, o)
 			if err != nil {
 				return err

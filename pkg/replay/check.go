@@ -127,7 +127,7 @@ func answersOf(ctx context.Context, h http.Handler, folder string) ([]byte, erro
 	r := &runner{cover: c, report: newReport()}
 	var out bytes.Buffer
 	for _, name := range files {
-		err := r.read(name, func(at place, call *record.Call) error {
+		err := r.read(ctx, name, func(at place, call *record.Call) error {
 			req, err := review.Decode(call.Request)
 			if err != nil {
 				return fmt.Errorf("replay: %s line %d: the recorded request is invalid: %w", at.file, at.line, err)

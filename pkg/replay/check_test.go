@@ -76,7 +76,7 @@ func TestCheck(t *testing.T) {
 	}
 	if f := (&fakeTB{t: t}); true {
 		Check(f, allow, t.TempDir())
-		if !strings.HasPrefix(f.failed, "FATAL replay: the folder ") {
+		if !strings.HasPrefix(f.failed, "FATAL replay: cannot read the recordings: the folder ") {
 			t.Errorf("no recordings: %+v", f)
 		}
 	}

@@ -3,15 +3,14 @@
 package replay
 
 import (
-	"errors"
+	"context"
 	"fmt"
-	"io/fs"
-	"iter"
+	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/admitkit/admitkit/internal/lines"
 	"github.com/admitkit/admitkit/internal/textutil"
 	"github.com/admitkit/admitkit/pkg/record"
 )
@@ -41,40 +40,28 @@ func (e *UnreadableError) Error() string {
 	return text.String()
 }
 
-// filesOf returns the files with these names, and those with the suffix .gz in folders with these names, by name and so by
-// age.
-func filesOf(names []string) (files []string, err error) {
-	for _, name := range names {
-		info, err := os.Stat(name)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil, fmt.Errorf("replay: there is no file %s", name)
-		case err != nil:
-			return nil, fmt.Errorf("replay: cannot read the recording: %w", err)
-		case !info.IsDir():
-			files = append(files, name)
-			continue
-		}
-		inside, err := filepath.Glob(filepath.Join(name, "*.gz"))
-		if err != nil || len(inside) == 0 {
-			return nil, fmt.Errorf("replay: the folder %s has no recordings: want files *.gz", name)
-		}
-		slices.Sort(inside)
-		files = append(files, inside...)
+// filesOf returns the files with these names, and the recordings in folders with these names, by name and so by age.
+func filesOf(names []string) ([]string, error) {
+	files, err := lines.Files(names, ".jsonl", ".jsonl.gz")
+	if err != nil {
+		return nil, fmt.Errorf("replay: cannot read the recordings: %w", err)
 	}
 	return files, nil
 }
 
 // read calls use for the calls of a file that the options select, and adds the file to the report. A file that is damaged
 // is read as far as possible. Errors are those of use.
-func (r *runner) read(name string, use func(place, *record.Call) error) error {
+func (r *runner) read(ctx context.Context, name string, use func(place, *record.Call) error) error {
 	f, err := os.Open(name)
 	if err != nil {
 		return fmt.Errorf("replay: cannot read the recording: %w", err)
 	}
 	defer func() { _ = f.Close() }() // nothing was written
-	reader, out := record.NewReader(f), File{Name: name}
+	reader, out := record.NewReader(interruptible{ctx, f}), File{Name: name}
 	for call, err := range reader.All() {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		if err != nil {
 			out.Problems = append(out.Problems, err.Error())
 			break
@@ -93,6 +80,9 @@ func (r *runner) read(name string, use func(place, *record.Call) error) error {
 	for _, line := range report.Examples {
 		out.Problems = append(out.Problems, fmt.Sprintf("line %d was skipped: %s", line.Line, line.Reason))
 	}
+	if more := report.Skipped - len(report.Examples); more > 0 {
+		out.Problems = append(out.Problems, textutil.CountAs(more, "more line was", "more lines were")+" skipped")
+	}
 	if report.CutOff != nil {
 		out.Problems = append(out.Problems, "the file is cut off: "+report.CutOff.Error())
 	}
@@ -100,37 +90,15 @@ func (r *runner) read(name string, use func(place, *record.Call) error) error {
 	return nil
 }
 
-// Calls yields the calls of files, or of the files in folders, in their order. It skips lines that are not calls, and reads
-// damaged files as far as possible. An error ends it.
-func Calls(names ...string) iter.Seq2[*record.Call, error] {
-	return func(yield func(*record.Call, error) bool) {
-		files, err := filesOf(names)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		for _, name := range files {
-			if !callsOf(name, yield) {
-				return
-			}
-		}
-	}
+// An interruptible is a reader that ends with its context.
+type interruptible struct {
+	ctx  context.Context
+	from io.Reader
 }
 
-// callsOf yields the calls of a file, and returns false if the caller has enough.
-func callsOf(name string, yield func(*record.Call, error) bool) bool {
-	f, err := os.Open(name)
-	if err != nil {
-		return yield(nil, fmt.Errorf("replay: cannot read the recording: %w", err)) && false
+func (r interruptible) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
 	}
-	defer func() { _ = f.Close() }() // nothing was written
-	for call, err := range record.NewReader(f).All() {
-		if err != nil {
-			return yield(nil, fmt.Errorf("replay: %s: %w", name, err)) && false
-		}
-		if !yield(call, nil) {
-			return false
-		}
-	}
-	return true
+	return r.from.Read(p)
 }

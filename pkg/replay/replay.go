@@ -136,7 +136,7 @@ func (r *runner) run(ctx context.Context, files []string) error {
 		return context.Cause(ctx)
 	}
 	for _, name := range files {
-		err := r.read(name, func(at place, call *record.Call) error {
+		err := r.read(ctx, name, func(at place, call *record.Call) error {
 			done := make(chan *result, 1)
 			queue <- func() { done <- r.replay(ctx, at, call) }
 			pending = append(pending, done)

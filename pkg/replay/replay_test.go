@@ -3,8 +3,12 @@
 package replay
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -147,6 +151,22 @@ func TestDamage(t *testing.T) {
 	if f := r.Files[0]; r.Same != 2 || f.Calls != 2 || f.Skipped != 2 || len(f.Problems) != 2 || !strings.HasPrefix(f.Problems[0], "line 2 was skipped: ") {
 		t.Errorf("%d are the same, the file is %+v", r.Same, f)
 	}
+	folder := filepath.Join(t.TempDir(), "[a-b]")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "calls.jsonl"), []byte(strings.Repeat("no JSON\n", 12)+good+"\n"+good[:50]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r = run(t, Options{Files: []string{folder}, New: hook})
+	if f := r.Files[0]; r.Same != 1 || f.Skipped != 12 || len(f.Problems) != 12 || f.Problems[10] != "2 more lines were skipped" || f.Problems[11] != "the file is cut off: unexpected EOF" {
+		t.Errorf("a folder: %d are the same, the file is %+v", r.Same, f)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Run(ctx, Options{Files: []string{folder}, New: hook, Webhooks: []string{"other"}}); !errors.Is(err, context.Canceled) {
+		t.Errorf("an interrupted run: %v", err)
+	}
 	for _, c := range []struct{ reason, line, want string }{
 		{"no call", "no JSON", "line 1 was skipped"},
 		{"another version", strings.Replace(good, "record/1", "record/9", 1), `has the format "admitkit-record/9"`},
@@ -162,10 +182,10 @@ func TestDamage(t *testing.T) {
 	if r := run(t, Options{Files: []string{name}, New: hook, Webhooks: []string{"/pods"}}); r.Same != 2 {
 		t.Errorf("%d calls of the path", r.Same)
 	}
-	if _, err := Run(t.Context(), Options{Files: []string{t.TempDir()}, New: hook}); err == nil || !strings.Contains(err.Error(), "has no recordings") {
+	if _, err := Run(t.Context(), Options{Files: []string{t.TempDir()}, New: hook}); err == nil || !strings.Contains(err.Error(), "has no files *.jsonl or *.jsonl.gz") {
 		t.Errorf("an empty folder: %v", err)
 	}
-	if _, err := Run(t.Context(), Options{Files: []string{"none"}, New: hook}); err == nil || !strings.Contains(err.Error(), "there is no file none") {
+	if _, err := Run(t.Context(), Options{Files: []string{"none"}, New: hook}); err == nil || !strings.Contains(err.Error(), "cannot read the recordings: stat none: ") {
 		t.Errorf("no file: %v", err)
 	}
 }

@@ -88,9 +88,6 @@ func (r *Report) gaps(t *strings.Builder, p Painter) {
 		for _, problem := range f.Problems {
 			lines = append(lines, f.Name+": "+problem)
 		}
-		if more := f.Skipped - len(f.Problems); more > 0 && len(f.Problems) > 0 {
-			lines = append(lines, fmt.Sprintf("%s: %s", f.Name, textutil.Count(more, "more line")+" skipped"))
-		}
 	}
 	if len(lines) == 0 {
 		return

@@ -137,15 +137,18 @@ func (r *runner) target(ctx context.Context, url, hook string) (*replay.Target, 
 	if err != nil {
 		return nil, err
 	}
-	t, err := replay.URL(url, r.client(config))
+	client := r.client(config)
+	t, err := replay.URL(url, client)
 	if err != nil {
 		return nil, explained(err)
 	}
-	return t, reach(ctx, url, r.client(config))
+	return t, reach(ctx, url, client, r.Timeout)
 }
 
-// reach returns an error if no server answers at a URL. Any answer is good.
-func reach(ctx context.Context, url string, client *http.Client) error {
+// reach returns an error if no server answers at a URL in time. Any answer is good.
+func reach(ctx context.Context, url string, client *http.Client, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/admitkit/admitkit/internal/problem"
+	"github.com/admitkit/admitkit/internal/textutil"
 )
 
 // Outputs is the value of the flag -o: the output formats. Each goes to standard output or, as FORMAT=FILE, to a file.
@@ -111,6 +112,16 @@ func (o *Outputs) Check(s *Screen) error {
 		}
 		if info, err := os.Stat(filepath.Dir(c.file)); err != nil || !info.IsDir() {
 			return problem.New("-o %s=%s: there is no folder %s", c.form, c.file, filepath.Dir(c.file)).Hint("mkdir -p %s", filepath.Dir(c.file))
+		}
+	}
+	return nil
+}
+
+// Only returns an error if a chosen format is none of those that a kind of run has.
+func (o *Outputs) Only(run string, forms ...string) error {
+	for _, c := range o.chosen {
+		if !slices.Contains(forms, c.form) {
+			return problem.New("-o %s: %s has the formats %s", c.form, run, textutil.Join(forms, "and"))
 		}
 	}
 	return nil

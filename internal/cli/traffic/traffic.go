@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -21,6 +20,7 @@ import (
 
 	"github.com/admitkit/admitkit/internal/cli/objects"
 	"github.com/admitkit/admitkit/internal/cli/screen"
+	"github.com/admitkit/admitkit/internal/lines"
 	"github.com/admitkit/admitkit/internal/problem"
 	"github.com/admitkit/admitkit/internal/textutil"
 	"github.com/admitkit/admitkit/pkg/record"
@@ -93,44 +93,22 @@ func Read(ctx context.Context, paths []string, s *screen.Screen, note func(forma
 
 // list returns the files of paths, and their size in bytes.
 func list(paths []string) (names []string, size int64, err error) {
-	for _, p := range paths {
-		info, err := os.Stat(p)
+	names, err = lines.Files(paths, ".jsonl", ".jsonl.gz")
+	var empty *lines.EmptyError
+	switch {
+	case errors.As(err, &empty):
+		return nil, 0, problem.New("--traffic: %w", err).Hint("admitkit record --to URL --output %s", textutil.ShellQuote(empty.Folder))
+	case err != nil:
+		return nil, 0, problem.New("--traffic: %w", err)
+	}
+	for _, name := range names {
+		info, err := os.Stat(name)
 		if err != nil {
 			return nil, 0, problem.New("--traffic: %w", err)
 		}
-		found := []string{p}
-		if info.IsDir() {
-			if found, err = recordings(p); err != nil {
-				return nil, 0, err
-			}
-		}
-		for _, name := range found {
-			if info, err = os.Stat(name); err != nil {
-				return nil, 0, problem.New("--traffic: %w", err)
-			}
-			size += info.Size()
-		}
-		names = append(names, found...)
+		size += info.Size()
 	}
 	return names, size, nil
-}
-
-// recordings returns the recordings in a folder, the oldest first.
-func recordings(dir string) (names []string, err error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, problem.New("--traffic: %w", err)
-	}
-	for _, e := range entries {
-		if !e.IsDir() && (strings.HasSuffix(e.Name(), ".jsonl") || strings.HasSuffix(e.Name(), ".jsonl.gz")) {
-			names = append(names, filepath.Join(dir, e.Name()))
-		}
-	}
-	if len(names) == 0 {
-		return nil, problem.New("--traffic %s: the folder has no recording (*.jsonl.gz or *.jsonl)", dir).
-			Hint("admitkit record --to URL --output %s", textutil.ShellQuote(dir))
-	}
-	return names, nil
 }
 
 // A reader reads one file.
@@ -147,7 +125,7 @@ func (r *reader) read(ctx context.Context) error {
 		return problem.New("--traffic: %w", err)
 	}
 	defer func() { _ = f.Close() }() // only read
-	in := record.NewReader(reporting{f, r.progress})
+	in := record.NewReader(reporting{ctx, f, r.progress})
 	for call, err := range in.All() {
 		var version *record.VersionError
 		switch {
@@ -251,13 +229,17 @@ func unreadable(files []File) error {
 		Hint("admitkit record --to URL  # writes recordings; docs/recording.md shows their format")
 }
 
-// reporting is a reader that reports how much was read.
+// reporting is a reader that reports how much was read, and ends with its context.
 type reporting struct {
+	ctx  context.Context
 	from io.Reader
 	read func(n int)
 }
 
 func (r reporting) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
 	n, err := r.from.Read(p)
 	r.read(n)
 	return n, err

@@ -121,16 +121,18 @@ func TestReadErrors(t *testing.T) {
 		})
 	}
 	t.Run("folder without recordings", func(t *testing.T) {
-		if _, _, err := read(t, t.TempDir(), none); err == nil || !strings.Contains(err.Error(), "the folder has no recording") {
+		if _, _, err := read(t, t.TempDir(), none); err == nil || !strings.Contains(err.Error(), " has no files *.jsonl or *.jsonl.gz") {
 			t.Error(err)
 		}
 	})
 	t.Run("interrupted", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err := Read(ctx, []string{written(t, line(review))}, &screen.Screen{Err: new(bytes.Buffer)}, func(string, ...any) {}, none)
-		if !errors.Is(err, context.Canceled) {
-			t.Error(err)
+		for _, text := range []string{line(review), "no call\n"} {
+			_, err := Read(ctx, []string{written(t, text)}, &screen.Screen{Err: new(bytes.Buffer)}, func(string, ...any) {}, none)
+			if !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
 		}
 	})
 }
