@@ -228,7 +228,8 @@ const (
 	mostCharacters = 200
 )
 
-// sides returns the values of the first fields that a patch changes, before and after it.
+// sides returns the values of the first fields that a patch changes, before and after it. An index in a pointer counts in the
+// list that the operations before it left.
 func sides(before any, ops patch.Patch) (was, is string) {
 	var a, b []string
 	for i, op := range ops {
@@ -242,6 +243,7 @@ func sides(before any, ops patch.Patch) (was, is string) {
 			old = nil
 		}
 		a = append(a, shown(op.Path, old))
+		before = after(before, op)
 		switch op.Op {
 		case patch.Remove:
 			b = append(b, shown(op.Path, nil))
@@ -252,6 +254,22 @@ func sides(before any, ops patch.Patch) (was, is string) {
 		}
 	}
 	return strings.Join(a, "\n"), strings.Join(b, "\n")
+}
+
+// after returns a document after an operation. If that fails, it returns the document itself.
+func after(document any, op patch.Operation) any {
+	data, err := json.Marshal(document)
+	if err != nil {
+		return document
+	}
+	if data, err = patch.Apply(data, patch.Patch{op}); err != nil {
+		return document
+	}
+	changed, err := decode(data)
+	if err != nil {
+		return document
+	}
+	return changed
 }
 
 // isElement reports whether a pointer is that of an element. To add one does not replace the present one.

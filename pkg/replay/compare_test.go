@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/admitkit/admitkit/pkg/patch"
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
@@ -101,6 +102,27 @@ func matches(got, want string) bool {
 		return len(got) > n && got[:n] == want[:n]
 	}
 	return got == want
+}
+
+// TestSides checks the values of an example in which an element is removed before another one changes.
+func TestSides(t *testing.T) {
+	was, err := decode([]byte(`{"args":["a","b","c"],"env":[{"name":"A"},{"name":"B","value":"1"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	is, err := decode([]byte(`{"args":["b","c"],"env":[{"name":"B","value":"2"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ops, err := patch.Values(was, is)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, after := sides(was, ops)
+	const wantBefore, wantAfter = `/args/0: "a"` + "\n" + `/env/0: {"name":"A"}` + "\n" + `/env/0/value: "1"`, "/args/0: (absent)\n/env/0: (absent)\n" + `/env/0/value: "2"`
+	if before != wantBefore || after != wantAfter {
+		t.Errorf("before:\n%s\nafter:\n%s\nof %s", before, after, ops.AppendJSON(nil))
+	}
 }
 
 // TestParse checks which answers the API server takes for a decision.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -187,6 +188,60 @@ func TestDamage(t *testing.T) {
 	}
 	if _, err := Run(t.Context(), Options{Files: []string{"none"}, New: hook}); err == nil || !strings.Contains(err.Error(), "cannot read the recordings: stat none: ") {
 		t.Errorf("no file: %v", err)
+	}
+}
+
+// TestManyCauses checks that the report is bounded if each call is of another webhook or invalid in another way.
+func TestManyCauses(t *testing.T) {
+	name := file(t, func(write func(string)) {
+		for i := range 1300 {
+			pod := fmt.Sprintf("web-%d", i)
+			call := line(body(pod, ""), "allowed", reply(pod, `"allowed":true`))
+			write(strings.Replace(call, "pods.example.com", fmt.Sprintf("pods-%d.example.com", i), 1))
+			write(strings.Replace(call, `"admission.k8s.io/v1"`, fmt.Sprintf(`"admission.k8s.io/v%d"`, i+2), 1))
+		}
+	})
+	r := run(t, Options{Files: []string{name}, New: Handler(validating(func(*corev1.Pod) error { return webhook.Deny("no") }))})
+	if r.Changed != 1300 || len(r.Changes) != 1001 || r.Changes[0].Calls != 300 || r.Changes[0].Cause != "one of many other causes" {
+		t.Errorf("%d changed, of %d causes, first %+v", r.Changed, len(r.Changes), r.Changes[0])
+	}
+	if len(r.NotCompared) != 101 {
+		t.Errorf("%d reasons", len(r.NotCompared))
+	}
+}
+
+// TestBrokenConnections checks that calls with the same error have one cause, whatever the addresses of their connections.
+func TestBrokenConnections(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	address := server.URL
+	server.Close()
+	name := file(t, func(write func(string)) {
+		write(line(body("web-1", ""), "allowed", reply("web-1", `"allowed":true`)))
+	})
+	target, err := URL(address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, Options{Files: []string{name}, New: target})
+	if want := "1 failure CREATE pods: fails now: no answer: dial: connect: connection refused"; causes(r) != want {
+		t.Errorf("got\n%s\nwant\n%s", causes(r), want)
+	}
+}
+
+// TestServerRequest checks that a handler gets the request of a server, and that early hints are not its answer.
+func TestServerRequest(t *testing.T) {
+	name := file(t, func(write func(string)) {
+		write(line(body("web-1", ""), "allowed", reply("web-1", `"allowed":true`)))
+	})
+	r := run(t, Options{Files: []string{name}, New: Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.RequestURI != "/pods" {
+			t.Errorf("the RequestURI is %q", r.RequestURI)
+		}
+		w.WriteHeader(http.StatusEarlyHints)
+		_, _ = fmt.Fprint(w, reply("web-1", `"allowed":true`), strings.Repeat(" ", 4<<20))
+	}))})
+	if r.Same != 1 {
+		t.Error(causes(r))
 	}
 }
 

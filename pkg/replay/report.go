@@ -81,14 +81,21 @@ func newReport() *Report {
 	return &Report{changes: map[Change]*Change{}, reasons: map[skipped]int{}, old: histogram(), new: histogram()}
 }
 
-// mostCauses is the maximum number of causes of a report. It bounds the memory if each call has a cause of its own.
-const mostCauses = 1000
+// The maximum numbers of causes, and of reasons, of a report. They bound the memory if each call has its own.
+const (
+	mostCauses  = 1000
+	mostReasons = 100
+)
 
 // add adds the result of a call. Results are added in the order of the calls.
 func (r *Report) add(one *result) {
 	r.Read++
 	if one.skipped != "" {
-		r.reasons[one.skipped]++
+		reason := one.skipped
+		if r.reasons[reason] == 0 && len(r.reasons) >= mostReasons {
+			reason = "other reasons"
+		}
+		r.reasons[reason]++
 		return
 	}
 	limit := time.Minute.Microseconds()
@@ -101,7 +108,7 @@ func (r *Report) add(one *result) {
 	d, req := one.difference, one.request
 	key := Change{Class: d.class, Webhook: cmp.Or(one.call.Webhook, one.call.Path), Resource: resourceOf(req), Operation: string(req.Operation), Cause: d.cause}
 	if r.changes[key] == nil && len(r.changes) >= mostCauses {
-		key.Cause = "one of many other causes"
+		key = Change{Class: d.class, Webhook: "several webhooks", Operation: "several operations", Resource: "of several resources", Cause: "one of many other causes"}
 	}
 	c := r.changes[key]
 	if c == nil {

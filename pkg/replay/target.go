@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -26,6 +27,7 @@ type Target struct {
 func Handler(h http.Handler) *Target {
 	return &Target{base: url.URL{Scheme: "http", Host: "webhook.invalid"}, send: func(r *http.Request) (_ *http.Response, err error) {
 		w := &recorder{header: http.Header{}, code: http.StatusOK}
+		r.RequestURI = r.URL.RequestURI() // as in a server
 		defer func() {
 			if p := recover(); p != nil {
 				err = fmt.Errorf("the handler panicked: %v", p)
@@ -36,18 +38,22 @@ func Handler(h http.Handler) *Target {
 	}}
 }
 
-// URL returns a target that calls a server with a client. The recorded path is added to an address without a path. It fails
-// if the address is not an HTTP URL.
+// URL returns a target that calls a server with a client, or with http.DefaultClient if it is nil. The recorded path is added
+// to an address without a path. It fails if the address is not an HTTP URL.
 func URL(address string, client *http.Client) (*Target, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("replay: %q is not the URL of a webhook: want https://HOST:PORT or https://HOST:PORT/PATH", address)
 	}
+	if client == nil {
+		client = http.DefaultClient
+	}
 	return &Target{base: *u, send: client.Do}, nil
 }
 
-// maxAnswer is the size of the largest answer that is read, in bytes. The API server reads no larger one.
-const maxAnswer = 3 << 20
+// maxAnswer is the size of the largest answer that is read, in bytes. It bounds the memory. The API server has no limit, and
+// a recorder keeps no larger answer.
+const maxAnswer = 8 << 20
 
 // Send sends a recorded call, and returns the HTTP code and the body of the answer. The error is nil if there was an answer.
 func (t *Target) Send(ctx context.Context, call *record.Call) (code int, answer []byte, err error) {
@@ -68,18 +74,28 @@ func (t *Target) call(ctx context.Context, path string, body []byte) (code int, 
 	r.Header.Set("Accept", "application/json, */*")
 	response, err := t.send(r)
 	if err != nil {
-		var outer *url.Error
-		if errors.As(err, &outer) {
-			err = outer.Err
-		}
-		return 0, nil, err
+		return 0, nil, withoutAddress(err)
 	}
 	answer, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	err = errors.Join(err, response.Body.Close())
 	if err == nil && len(answer) > maxAnswer {
 		err = fmt.Errorf("the answer is larger than %d MiB", maxAnswer>>20)
 	}
-	return response.StatusCode, answer, err
+	return response.StatusCode, answer, withoutAddress(err)
+}
+
+// withoutAddress returns the error without the URL and the addresses of the connection, so that the errors of many calls are
+// equal.
+func withoutAddress(err error) error {
+	var called *url.Error
+	if errors.As(err, &called) {
+		err = called.Err
+	}
+	var network *net.OpError
+	if errors.As(err, &network) {
+		err = fmt.Errorf("%s: %w", network.Op, network.Err)
+	}
+	return err
 }
 
 // A recorder is the http.ResponseWriter of a handler in this process.
@@ -93,7 +109,7 @@ type recorder struct {
 func (w *recorder) Header() http.Header { return w.header }
 
 func (w *recorder) WriteHeader(code int) {
-	if !w.written {
+	if !w.written && code >= http.StatusOK { // 1xx are not the answer
 		w.code, w.written = code, true
 	}
 }
