@@ -41,7 +41,7 @@ import (
 
 // Options configure [Run]. Files and New are required.
 type Options struct {
-	// Files are files of a recorder, or folders with such files.
+	// Files are files of a recorder, or folders with such files: *.jsonl and *.jsonl.gz.
 	Files []string
 	// New is the version that is tested.
 	New *Target

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -110,6 +111,11 @@ type judge struct {
 
 func newJudge(w *Facts, namespaceLabels map[string]string) (*judge, error) {
 	j := &judge{facts: w, asked: namespaceLabels, labels: map[string]map[string]string{}, unknown: map[string]bool{}}
+	if namespaceLabels == nil { // each restart takes long
+		for name, labels := range w.namespaces {
+			j.labels[name] = maps.Clone(labels)
+		}
+	}
 	return j, j.restart()
 }
 

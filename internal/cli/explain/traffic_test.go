@@ -85,6 +85,24 @@ func TestTrafficAgrees(t *testing.T) {
 	}
 }
 
+// TestTrafficNamespaces checks that the judge knows the given namespaces from the beginning: each restart takes long.
+func TestTrafficNamespaces(t *testing.T) {
+	j, err := newJudge(&Facts{namespaces: map[string]map[string]string{"shop": {"team": "web"}, "blog": nil}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.close()
+	engine := j.engine
+	for _, name := range []string{"shop", "blog"} {
+		if err := j.namespace(t.Context(), name); err != nil || j.engine != engine || j.unknown[name] {
+			t.Errorf("%s: %v, restarted: %t, unknown: %t", name, err, j.engine != engine, j.unknown[name])
+		}
+	}
+	if err := j.namespace(t.Context(), "other"); err != nil || j.engine == engine || !j.unknown["other"] {
+		t.Errorf("another namespace: %v", err)
+	}
+}
+
 const trafficNamespaces = `{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: web}}}
 ---
 {apiVersion: v1, kind: Namespace, metadata: {name: blog, labels: {team: press}}}
