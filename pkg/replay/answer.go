@@ -27,21 +27,22 @@ type answer struct {
 	// failure is the reason why there is no decision, or "".
 	failure string
 	allowed bool
-	// status is that of a denial.
+	// status is the status of a denial, or nil.
 	status *metav1.Status
-	// patch is the JSON Patch of the answer. changes lists the operations of a patch that a hook in the mode Shadow withheld.
+	// patch is the JSON Patch of the answer. changes lists the operations of a patch that a hook in Shadow mode withheld.
 	patch       []byte
 	changes     string
 	warnings    []string
 	annotations map[string]string
-	// modal is true if the hook did not enforce. Its warnings and annotations depend on its mode.
-	modal bool
-	// redacted is the same answer with pseudonyms. It is set if the recording has pseudonyms with another key: what differs
-	// between the two cannot be compared with the recording.
+	// withheld is true if the hook was in the mode Warn or Shadow. Its warnings and annotations were dropped, because they
+	// depend on the mode.
+	withheld bool
+	// redacted is the same answer with pseudonyms in place of secrets. It is set if the pseudonyms of the recording were made
+	// with another key. A value that differs between the two is a secret, and cannot be compared with the recording.
 	redacted *answer
 }
 
-// A response has the members of an AdmissionReview that are compared. Both versions of the API have them.
+// A response is the part of an AdmissionReview that is compared. It is the same in v1 and v1beta1.
 type response struct {
 	Response *decision `json:"response"`
 }
@@ -56,7 +57,7 @@ type decision struct {
 	AuditAnnotations map[string]string `json:"auditAnnotations"`
 }
 
-// operations returns the patch as JSON.
+// operations returns the patch as JSON. A webhook sends it in base64, and package redact returns it as JSON.
 func (d *decision) operations() (operations []byte, err error) {
 	if bytes.HasPrefix(d.Patch, []byte("[")) {
 		return d.Patch, nil
@@ -67,7 +68,7 @@ func (d *decision) operations() (operations []byte, err error) {
 	return operations, err
 }
 
-// parse returns the answer in the body of an HTTP response. The patch is base64, or JSON in an answer of package redact.
+// parse returns the answer in the body of an HTTP response. An invalid body results in an answer with a failure.
 func parse(req *review.Request, code int, body []byte) *answer {
 	if code != http.StatusOK {
 		return &answer{failure: fmt.Sprintf("HTTP %d: %s", code, messageOf(body))}
@@ -80,7 +81,7 @@ func parse(req *review.Request, code int, body []byte) *answer {
 	case d == nil:
 		return &answer{failure: "the answer has no response"}
 	case d.UID != req.UID && req.Version != review.V1beta1:
-		return &answer{failure: fmt.Sprintf("the answer has the uid %q, want that of the request", d.UID)}
+		return &answer{failure: fmt.Sprintf("the answer has the uid %q instead of the uid of the request", d.UID)}
 	case d.Allowed == nil && req.Version != review.V1beta1:
 		return &answer{failure: "the answer has no decision: response.allowed is missing"}
 	case len(d.Patch) > 0 && string(d.Patch) != "null" && (d.PatchType == nil || *d.PatchType != "JSONPatch"):
@@ -93,26 +94,26 @@ func parse(req *review.Request, code int, body []byte) *answer {
 	}
 	a := &answer{allowed: d.Allowed != nil && *d.Allowed, status: d.Status, patch: operations, warnings: d.Warnings, annotations: d.AuditAnnotations}
 	if mode := webhook.Mode(a.annotations[webhook.AuditMode]); mode == webhook.Warn || mode == webhook.Shadow {
-		a.enforce()
+		a.useWithheld()
 	}
 	return a
 }
 
-// enforce replaces the answer of a hook that does not enforce by its decision.
-func (a *answer) enforce() {
-	note := a.annotations
-	if text, would := note[webhook.AuditWouldFail]; would {
-		*a = answer{failure: text, modal: true}
+// useWithheld replaces the answer of a hook in the mode Warn or Shadow by the decision that the hook withheld.
+func (a *answer) useWithheld() {
+	notes := a.annotations
+	if text, found := notes[webhook.AuditWouldFail]; found {
+		*a = answer{failure: text, withheld: true}
 		return
 	}
-	if text, would := note[webhook.AuditWouldDeny]; would {
+	if text, found := notes[webhook.AuditWouldDeny]; found {
 		a.allowed, a.status, a.patch = false, &metav1.Status{Message: text}, nil
 	}
-	a.changes = note[webhook.AuditWouldChange]
-	a.warnings, a.annotations, a.modal = nil, nil, true
+	a.changes = notes[webhook.AuditWouldChange]
+	a.warnings, a.annotations, a.withheld = nil, nil, true
 }
 
-// recorded returns the answer of a recorded call, or why the call has none.
+// recorded returns the answer of a recorded call, or the reason why the call has no decision to compare.
 func recorded(req *review.Request, c *record.Call) (_ *answer, reason string) {
 	switch c.Outcome {
 	case webhook.Shed, webhook.Refused, webhook.Canceled:
@@ -135,7 +136,7 @@ func messageOf(body []byte) string {
 	return textutil.Clip(textutil.FirstLine(strings.TrimSpace(string(body))), 200)
 }
 
-// applied returns the object with the patch of the answer. The API server does so for the answers of mutating webhooks.
+// applied applies the patch of the answer to the object, as the API server does, and returns the result.
 func (a *answer) applied(object []byte) ([]byte, error) {
 	if len(a.patch) == 0 {
 		return object, nil
@@ -176,10 +177,10 @@ func (a *answer) notes() string {
 	return strings.Join(lines, "\n")
 }
 
-// sameNotes reports whether the answers have the same warnings and audit annotations. It is true if the mode of a hook
-// or a secret hides those of an answer.
+// sameNotes reports whether the answers have the same warnings and audit annotations. It returns true if they cannot be
+// compared: if a hook did not enforce, or if they have a secret.
 func (a *answer) sameNotes(b *answer) bool {
-	if a.modal || b.modal || b.redacted != nil && b.redacted.notes() != b.notes() {
+	if a.withheld || b.withheld || b.redacted != nil && b.redacted.notes() != b.notes() {
 		return true
 	}
 	return a.notes() == b.notes()

@@ -26,7 +26,7 @@ const (
 	Decision Class = "decision"
 	// Denial: both versions deny, with different codes, reasons or messages.
 	Denial Class = "denial"
-	// Patch: both versions allow, and their patches lead to different objects. The order of operations does not matter.
+	// Patch: both versions allow, and the patched objects differ. The order of operations does not matter.
 	Patch Class = "patch"
 	// Notes: the versions differ only in warnings or audit annotations. Such a difference is not a change.
 	Notes Class = "notes"
@@ -41,10 +41,11 @@ type difference struct {
 	before, after string
 }
 
-// skipped says why a part of a call was not compared, or is "".
+// skipped is the reason why a call was not compared, or "".
 type skipped string
 
-// compare returns what differs between two answers, or nil. The object of a request is that before the patch.
+// compare returns the difference between two answers to a request, or nil. It applies their patches to the object of the
+// request.
 func compare(req *review.Request, before, after *answer) (*difference, skipped) {
 	name := func(text string) string { return textutil.Clip(textutil.WithoutName(text, req.Name), 300) }
 	d := &difference{before: before.String(), after: after.String()}
@@ -81,18 +82,18 @@ func compare(req *review.Request, before, after *answer) (*difference, skipped) 
 	return nil, ""
 }
 
-// sameStatus compares denials. A hook that does not enforce records only the message.
+// sameStatus reports whether two denials are equal. A hook that does not enforce records only the message of a denial.
 func sameStatus(a, b *answer) bool {
 	if b.redacted != nil && b.redacted.message() != b.message() {
 		return true // the message has a secret
 	}
-	if a.modal || b.modal {
+	if a.withheld || b.withheld {
 		return a.message() == b.message()
 	}
 	return a.denial() == b.denial()
 }
 
-// comparePatches compares the objects to which the patches lead.
+// comparePatches compares the objects that result from the patches.
 func comparePatches(req *review.Request, before, after *answer) (*difference, skipped) {
 	if before.changes != "" || after.changes != "" {
 		if before.changes == after.changes {
@@ -114,8 +115,8 @@ func comparePatches(req *review.Request, before, after *answer) (*difference, sk
 	return compareObjects(old, now, req.Object, after)
 }
 
-// compareObjects returns the difference of two patched objects. As in the API server, a null member is absent. Secrets are
-// not compared if the recording has pseudonyms with another key.
+// compareObjects returns the difference between two patched objects. As in the API server, a null member counts as absent.
+// If after.redacted is set, secrets are not compared.
 func compareObjects(old, now, object []byte, after *answer) (*difference, skipped) {
 	was, err := decode(old)
 	if err != nil {
@@ -126,9 +127,9 @@ func compareObjects(old, now, object []byte, after *answer) (*difference, skippe
 		return nil, skipped(err.Error())
 	}
 	if after.redacted != nil {
-		if hidden, err := after.redacted.applied(object); err == nil {
-			if other, err := decode(hidden); err == nil {
-				was, is = withoutSecrets(was, is, other)
+		if data, err := after.redacted.applied(object); err == nil {
+			if redacted, err := decode(data); err == nil {
+				was, is = withoutSecrets(was, is, redacted)
 			}
 		}
 	}
@@ -140,7 +141,7 @@ func compareObjects(old, now, object []byte, after *answer) (*difference, skippe
 		return nil, ""
 	}
 	d := &difference{class: Patch, cause: "the patched object differs in " + fieldsOf(ops)}
-	d.before, d.after = sides(was, ops)
+	d.before, d.after = valuesOf(was, ops)
 	return d, ""
 }
 
@@ -171,8 +172,8 @@ func withoutNulls(v any) any {
 	return v
 }
 
-// mostFields is the maximum number of fields in a cause.
-const mostFields = 4
+// maxFields is the maximum number of fields in a cause.
+const maxFields = 4
 
 // fieldsOf returns the fields that a patch changes, without indices of lists.
 func fieldsOf(ops patch.Patch) string {
@@ -183,8 +184,8 @@ func fieldsOf(ops patch.Patch) string {
 		}
 	}
 	slices.Sort(fields)
-	if more := len(fields) - mostFields; more > 0 {
-		fields = append(fields[:mostFields], textutil.Count(more, "more field"))
+	if more := len(fields) - maxFields; more > 0 {
+		fields = append(fields[:maxFields], textutil.Count(more, "more field"))
 	}
 	return textutil.Join(fields, "and")
 }
@@ -223,22 +224,22 @@ func tokens(at patch.Pointer) (names []string) {
 	return names
 }
 
-// mostShown is the maximum number of fields, and of characters for each, of an example.
+// An example shows at most maxShown fields, and at most maxCharacters characters of each.
 const (
-	mostShown      = 5
-	mostCharacters = 200
+	maxShown      = 5
+	maxCharacters = 200
 )
 
-// sides returns the values of the first fields that a patch changes, before and after it.
-func sides(before any, ops patch.Patch) (was, is string) {
+// valuesOf returns the first fields that a patch changes, with their values before and after the patch.
+func valuesOf(object any, ops patch.Patch) (before, after string) {
 	var a, b []string
 	for i, op := range ops {
-		if i == mostShown {
+		if i == maxShown {
 			more := textutil.Count(len(ops)-i, "more field")
 			a, b = append(a, more), append(b, more)
 			break
 		}
-		old, found := valueAt(before, tokens(op.Path))
+		old, found := valueAt(object, tokens(op.Path))
 		if op.Op == patch.Add && !found || op.Op == patch.Add && isElement(op.Path) {
 			old = nil
 		}
@@ -255,7 +256,8 @@ func sides(before any, ops patch.Patch) (was, is string) {
 	return strings.Join(a, "\n"), strings.Join(b, "\n")
 }
 
-// isElement reports whether a pointer is that of an element. To add one does not replace the present one.
+// isElement reports whether a pointer ends with the index of a list. The operation add inserts an element there, and does
+// not replace the present one.
 func isElement(at patch.Pointer) bool {
 	all := tokens(at)
 	_, err := strconv.Atoi(all[len(all)-1])
@@ -294,5 +296,5 @@ func shown(at patch.Pointer, value any) string {
 			text = err.Error()
 		}
 	}
-	return string(at) + ": " + textutil.Clip(text, mostCharacters)
+	return string(at) + ": " + textutil.Clip(text, maxCharacters)
 }

@@ -14,7 +14,8 @@ func patched(patch string) string {
 	return `"allowed":true,"patchType":"JSONPatch","patch":"` + base64.StdEncoding.EncodeToString([]byte(patch)) + `"`
 }
 
-// TestCompare has the members of two answers to the creation of a Pod with one container and one label.
+// TestCompare compares two answers to the creation of a Pod with one container and one label. before and after are members of
+// the JSON of the answers.
 func TestCompare(t *testing.T) {
 	const allowed = `"allowed":true`
 	denied := func(status string) string { return `"allowed":false,"status":{` + status + `}` }
@@ -90,7 +91,8 @@ func matches(got, want string) bool {
 	return got == want
 }
 
-// FuzzCompare compares any two answers. An answer never differs from itself, and what differs differs in both directions.
+// FuzzCompare compares any two answers. An answer must not differ from itself. If two answers differ,
+// they must also differ in the reverse order.
 func FuzzCompare(f *testing.F) {
 	f.Add(200, []byte(reply("web-1", `"allowed":true`)), 200, []byte(reply("web-1", patched(`[{"op":"add","path":"/spec/hostname","value":"a"}]`))))
 	f.Add(500, []byte(`{"kind":"Status","message":"down"}`), 200, []byte(`{}`))

@@ -22,11 +22,11 @@ type File struct {
 	// Calls is the number of calls in the file, and Skipped the number of lines that are not calls.
 	Calls   int `json:"calls"`
 	Skipped int `json:"skipped,omitempty"`
-	// Problems says which lines were skipped and why, for the first ones, and why the file ends early.
+	// Problems describes the first skipped lines, and why the rest of the file could not be read.
 	Problems []string `json:"problems,omitempty"`
 }
 
-// An UnreadableError reports that the files have no call that could be compared.
+// An UnreadableError reports that the files have no call that could be read.
 type UnreadableError struct{ Files []File }
 
 func (e *UnreadableError) Error() string {
@@ -41,7 +41,7 @@ func (e *UnreadableError) Error() string {
 	return text.String()
 }
 
-// filesOf returns the files with these names, and those with the suffix .gz in folders with these names, by name and so by
+// filesOf returns the named files. For a folder, it returns the files in it with the suffix .gz, sorted by name and so by
 // age.
 func filesOf(names []string) (files []string, err error) {
 	for _, name := range names {
@@ -65,8 +65,8 @@ func filesOf(names []string) (files []string, err error) {
 	return files, nil
 }
 
-// read calls use for the calls of a file that the options select, and adds the file to the report. A file that is damaged
-// is read as far as possible. Errors are those of use.
+// read calls use for each call of a file that the options select, and adds the file to the report. It reads a damaged file
+// as far as possible. It fails if the file cannot be opened, or if use fails.
 func (r *runner) read(name string, use func(place, *record.Call) error) error {
 	f, err := os.Open(name)
 	if err != nil {
@@ -101,7 +101,7 @@ func (r *runner) read(name string, use func(place, *record.Call) error) error {
 }
 
 // Calls yields the calls of files, or of the files in folders, in their order. It skips lines that are not calls, and reads
-// damaged files as far as possible. An error ends it.
+// damaged files as far as possible. It ends after the first error that it yields.
 func Calls(names ...string) iter.Seq2[*record.Call, error] {
 	return func(yield func(*record.Call, error) bool) {
 		files, err := filesOf(names)
@@ -117,7 +117,7 @@ func Calls(names ...string) iter.Seq2[*record.Call, error] {
 	}
 }
 
-// callsOf yields the calls of a file, and returns false if the caller has enough.
+// callsOf yields the calls of a file. It returns false after an error, or if yield returned false.
 func callsOf(name string, yield func(*record.Call, error) bool) bool {
 	f, err := os.Open(name)
 	if err != nil {

@@ -25,7 +25,7 @@ type Target struct {
 // recorded one. The handler must be safe for concurrent use.
 func Handler(h http.Handler) *Target {
 	return &Target{base: url.URL{Scheme: "http", Host: "webhook.invalid"}, send: func(r *http.Request) (_ *http.Response, err error) {
-		w := &recorder{header: http.Header{}, code: http.StatusOK}
+		w := &answerWriter{header: http.Header{}, code: http.StatusOK}
 		defer func() {
 			if p := recover(); p != nil {
 				err = fmt.Errorf("the handler panicked: %v", p)
@@ -46,7 +46,7 @@ func URL(address string, client *http.Client) (*Target, error) {
 	return &Target{base: *u, send: client.Do}, nil
 }
 
-// maxAnswer is the size of the largest answer that is read, in bytes. The API server reads no larger one.
+// maxAnswer is the maximum size of an answer in bytes. It is the limit of the API server.
 const maxAnswer = 3 << 20
 
 // Send sends a recorded call, and returns the HTTP code and the body of the answer. The error is nil if there was an answer.
@@ -82,23 +82,23 @@ func (t *Target) call(ctx context.Context, path string, body []byte) (code int, 
 	return response.StatusCode, answer, err
 }
 
-// A recorder is the http.ResponseWriter of a handler in this process.
-type recorder struct {
+// An answerWriter is the http.ResponseWriter of a handler in this process.
+type answerWriter struct {
 	header  http.Header
 	code    int
 	written bool
 	body    bytes.Buffer
 }
 
-func (w *recorder) Header() http.Header { return w.header }
+func (w *answerWriter) Header() http.Header { return w.header }
 
-func (w *recorder) WriteHeader(code int) {
+func (w *answerWriter) WriteHeader(code int) {
 	if !w.written {
 		w.code, w.written = code, true
 	}
 }
 
-func (w *recorder) Write(data []byte) (int, error) {
+func (w *answerWriter) Write(data []byte) (int, error) {
 	w.written = true
 	return w.body.Write(data)
 }
