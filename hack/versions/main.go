@@ -4,7 +4,7 @@
 // prints a table, and writes it to docs/versions.md if all tests ran on all releases.
 //
 //	go run ./hack/versions               all releases
-//	go run ./hack/versions 1.35 1.37     these releases; the page is not written
+//	go run ./hack/versions 1.35 1.37     only these releases; docs/versions.md does not change
 package main
 
 import (
@@ -25,7 +25,7 @@ const page = "docs/versions.md"
 // A suite is a package with tests that use an API server.
 type suite struct {
 	title, dir string
-	run        string // a regular expression for the tests, or empty for all
+	run        string // a regular expression for the names of the tests, or empty for all
 	race       bool
 }
 

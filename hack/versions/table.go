@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// declared has the reason for each test that may be skipped, by the version and the name of the test. A version of ""
-// stands for all versions.
+// declared has the reason for each test that may be skipped. The key is the version of Kubernetes and the name of the test.
+// The version "" stands for all versions.
 var declared = map[[2]string]string{}
 
 // A table has the results of the suites on the releases.
@@ -57,7 +57,7 @@ func (t *table) failures() (all []string) {
 	return all
 }
 
-// begin and end surround the table on the page.
+// begin and end are the lines before and after the table on the page.
 const begin, end = "<!-- begin: make versions -->\n", "<!-- end: make versions -->\n"
 
 // writeInto replaces the table on a page.

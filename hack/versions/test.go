@@ -18,7 +18,7 @@ import (
 	"strings"
 )
 
-// A result counts the tests of a suite on one release. The specs of Ginkgo count instead of the test that runs them.
+// A result counts the tests of a suite on one release. It counts Ginkgo specs, and not the test that runs the specs.
 type result struct {
 	passed          int
 	failed, skipped []string // names
@@ -85,7 +85,7 @@ func read(out io.Reader, failures io.Writer) (*result, error) {
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			return nil, fmt.Errorf("%w: %s", err, lines.Text())
 		}
-		top, _, isInner := strings.Cut(e.Test, "/")
+		top, _, isSubtest := strings.Cut(e.Test, "/")
 		if printed[top] == nil {
 			printed[top] = &strings.Builder{}
 		}
@@ -96,15 +96,15 @@ func read(out io.Reader, failures io.Writer) (*result, error) {
 				r.addSpecs(counts[1:])
 			}
 		case e.Action == "fail":
-			if !isInner {
-				_, _ = io.WriteString(failures, printed[top].String()) // the result tells of the failure as well
+			if !isSubtest {
+				_, _ = io.WriteString(failures, printed[top].String()) // the result reports the failure as well
 			}
 			if e.Test != "" {
 				r.failed = append(r.failed, e.Test)
 			}
 		case e.Action == "skip" && e.Test != "":
 			r.skipped = append(r.skipped, e.Test)
-		case e.Action == "pass" && e.Test != "" && !isInner:
+		case e.Action == "pass" && e.Test != "" && !isSubtest:
 			r.passed++
 		}
 	}
@@ -117,7 +117,7 @@ func (r *result) addSpecs(counts []string) {
 	for i, text := range counts {
 		n[i], _ = strconv.Atoi(text) // the expression matches digits only
 	}
-	r.passed += n[0] - 1 // the test that runs the specs passes, too
+	r.passed += n[0] - 1 // the test that runs the specs is counted, too
 	for i, name := range []string{"failed spec", "pending spec", "skipped spec"} {
 		names := slices.Repeat([]string{name}, n[i+1])
 		if i == 0 {

@@ -35,10 +35,10 @@ func Parse(text string) (Version, bool) {
 	return Version{major, minor}, true
 }
 
-// These are the minor versions in which the API server gained or lost a kind of object.
+// These are minor versions in which the API server gained or lost a feature.
 const (
 	First       = 9  // the first with admissionregistration.k8s.io/v1beta1
-	ServicePort = 15 // the first that calls Services at other ports than 443
+	ServicePort = 15 // the first that calls Services on other ports than 443
 	V1          = 16 // the first with admissionregistration.k8s.io/v1
 	WithoutBeta = 22 // the first without v1beta1
 	NameLabel   = 21 // the first that labels namespaces with kubernetes.io/metadata.name
@@ -49,11 +49,11 @@ const (
 type field struct {
 	path  []string
 	since int // the first minor version that has it, without a feature gate
-	// effect says what the lack changes. It returns "" if nothing changes.
+	// effect returns what changes without the field, or "" if nothing changes. value is the value of the field.
 	effect func(value any) string
 }
 
-// fields are in the order of MutatingWebhook. A test compares them with the Go types of the versions.
+// fields has the fields of webhooks, in the order of MutatingWebhook. A test compares them with the Go types of each version.
 var fields = []field{
 	{[]string{"clientConfig", "service", "port"}, ServicePort, unless(int64(443), "the API server calls port 443")},
 	{[]string{"matchPolicy"}, 15, unless("Exact", "requests for other versions of the resources do not reach the webhook")},
@@ -65,12 +65,13 @@ var fields = []field{
 	{[]string{Conditions.Path}, Conditions.Since.Minor, func(any) string { return Conditions.Effect }},
 }
 
-// Conditions is the loss of match conditions. Kubernetes 1.27 has them behind a feature gate.
+// Conditions is the loss of matchConditions. In Kubernetes 1.27, this field needs a feature gate.
 var Conditions = Loss{"matchConditions", Version{1, 28}, "the webhook is also called for requests that they exclude"}
 
 // scope is a field of each rule.
 var scope = field{[]string{"scope"}, 14, unless("*", "the rule matches resources of every scope")}
 
+// unless returns an effect that occurs with any value but the harmless one.
 func unless(harmless any, effect string) func(any) string {
 	return func(value any) string {
 		if value == harmless {
@@ -80,6 +81,7 @@ func unless(harmless any, effect string) func(any) string {
 	}
 }
 
+// ifSelects returns the effect of losing an objectSelector. An empty selector has none.
 func ifSelects(value any) string {
 	if selector, _ := value.(map[string]any); len(selector) == 0 {
 		return ""
@@ -87,7 +89,7 @@ func ifSelects(value any) string {
 	return "the webhook is also called for objects that it excludes"
 }
 
-// A Loss is a field of a webhook that the API server does not know, although it matters.
+// A Loss is a field of a webhook that the API server does not know, with the effect of its absence.
 type Loss struct {
 	Path   string // such as "rules[0].scope"
 	Since  Version
@@ -98,8 +100,8 @@ func (l Loss) String() string {
 	return fmt.Sprintf("no %s before Kubernetes %v: %s", l.Path, l.Since, l.Effect)
 }
 
-// Fit removes the fields that a version does not know from a webhook, and returns what this changes. The webhook is an
-// element of a MutatingWebhookConfiguration or ValidatingWebhookConfiguration, decoded from JSON with int64 numbers.
+// Fit removes the fields that a version does not know from a webhook. It returns the losses that have an effect. The webhook
+// is an element of a MutatingWebhookConfiguration or ValidatingWebhookConfiguration, decoded from JSON with int64 numbers.
 func Fit(webhook map[string]any, v Version) (losses []Loss) {
 	drop := func(object map[string]any, f field, at string) {
 		value, found, err := unstructured.NestedFieldNoCopy(object, f.path...)

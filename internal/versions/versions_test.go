@@ -21,14 +21,14 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// published has a version of k8s.io/api for each minor version of Kubernetes that a test reads.
+// published has a version of the module k8s.io/api for each minor version of Kubernetes that the test checks.
 var published = map[int]string{
 	9: "v0.0.0-20171214033149-af4bc157c3a2", 11: "v0.0.0-20180628040859-072894a440bd", 12: "v0.0.0-20180925152912-a191abe0b71e",
 	13: "v0.0.0-20181213150558-05914d821849", 14: "v0.0.0-20190313235455-40a48860b5ab", 15: "v0.15.12", 16: "v0.16.15",
 	26: "v0.26.0", 27: "v0.27.0", 28: "v0.28.0",
 }
 
-// TestPublishedTypes compares the fields with the Go types of the versions of Kubernetes.
+// TestPublishedTypes compares the fields with the Go types of several versions of Kubernetes.
 func TestPublishedTypes(t *testing.T) {
 	for minor, version := range published {
 		t.Run(fmt.Sprintf("1.%d", minor), func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestPublishedTypes(t *testing.T) {
 	}
 }
 
-// download returns the folder of a module.
+// download downloads a module, and returns its folder.
 func download(t *testing.T, module string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", module)
@@ -69,7 +69,7 @@ func download(t *testing.T, module string) string {
 	return downloaded.Dir
 }
 
-// jsonNames returns the names in the JSON tags of the types that a webhook has. They are different in all of them.
+// jsonNames returns the names in the JSON tags of the types of a webhook. Each name that the test checks is in only one type.
 func jsonNames(t *testing.T, file string) map[string]bool {
 	t.Helper()
 	source, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)

@@ -32,19 +32,20 @@ type answer struct {
 	// failure is the reason why there is no decision, or "".
 	failure string
 	allowed bool
-	// status is that of a denial.
+	// status is the status of a denial, or nil.
 	status *metav1.Status
 	// patch is the JSON Patch of the answer, or nil if it has no operations, and object is the object after it. changes
-	// lists the operations of a patch that a hook in the mode Shadow withheld.
+	// lists the operations of a patch that a hook in Shadow mode withheld.
 	patch       []byte
 	object      []byte
 	changes     string
 	warnings    []string
 	annotations map[string]string
-	// modal is true if the hook did not enforce. Its warnings and annotations depend on its mode.
-	modal bool
-	// redacted is the same answer with pseudonyms. It is set if the recording has pseudonyms with another key: what differs
-	// between the two cannot be compared with the recording.
+	// withheld is true if the hook was in the mode Warn or Shadow. Its warnings and annotations were dropped, because they
+	// depend on the mode.
+	withheld bool
+	// redacted is the same answer with pseudonyms in place of secrets. It is set if the pseudonyms of the recording were made
+	// with another key. A value that differs between the two is a secret, and cannot be compared with the recording.
 	redacted *answer
 }
 
@@ -81,12 +82,12 @@ func parse(req *review.Request, kind string, code int, body []byte) *answer {
 		}
 	}
 	if mode := webhook.Mode(a.annotations[webhook.AuditMode]); mode == webhook.Warn || mode == webhook.Shadow {
-		a.enforce()
+		a.useWithheld()
 	}
 	return a
 }
 
-// applied returns the patch of an answer, or nil if it has no operations, and the object to which it leads.
+// applied returns the patch of an answer, or nil if it has no operations, and the patched object.
 func applied(req *review.Request, operations []byte, kind admissionv1.PatchType) (changes, object []byte, err error) {
 	p := patch.Patch{}
 	if len(operations) > 0 && string(bytes.TrimSpace(operations)) != "null" {
@@ -108,21 +109,21 @@ func applied(req *review.Request, operations []byte, kind admissionv1.PatchType)
 	return operations, object, nil
 }
 
-// enforce replaces the answer of a hook that does not enforce by its decision.
-func (a *answer) enforce() {
-	note := a.annotations
-	if text, would := note[webhook.AuditWouldFail]; would {
-		*a = answer{failure: text, modal: true}
+// useWithheld replaces the answer of a hook in the mode Warn or Shadow by the decision that the hook withheld.
+func (a *answer) useWithheld() {
+	notes := a.annotations
+	if text, found := notes[webhook.AuditWouldFail]; found {
+		*a = answer{failure: text, withheld: true}
 		return
 	}
-	if text, would := note[webhook.AuditWouldDeny]; would {
+	if text, found := notes[webhook.AuditWouldDeny]; found {
 		a.allowed, a.status, a.patch, a.object = false, &metav1.Status{Message: text}, nil, nil
 	}
-	a.changes = note[webhook.AuditWouldChange]
-	a.warnings, a.annotations, a.modal = nil, nil, true
+	a.changes = notes[webhook.AuditWouldChange]
+	a.warnings, a.annotations, a.withheld = nil, nil, true
 }
 
-// recorded returns the answer of a recorded call, or why the call has none.
+// recorded returns the answer of a recorded call, or the reason why the call has no decision to compare.
 func recorded(req *review.Request, c *record.Call) (_ *answer, reason string) {
 	switch c.Outcome {
 	case webhook.Shed, webhook.Refused, webhook.Canceled:
@@ -158,7 +159,7 @@ const unexplained = "without explanation"
 // denial returns the code, the reason and the message of a denial, as the API server sends them to the user. Of a hook
 // that did not enforce, only the message is known.
 func (a *answer) denial() string {
-	if a.modal {
+	if a.withheld {
 		return a.message()
 	}
 	code, reason := int32(http.StatusBadRequest), ""
@@ -181,10 +182,10 @@ func (a *answer) notes() string {
 	return strings.Join(lines, "\n")
 }
 
-// sameNotes reports whether the answers have the same warnings and audit annotations. It is true if the mode of a hook
-// or a secret hides those of an answer.
+// sameNotes reports whether the answers have the same warnings and audit annotations. It returns true if they cannot be
+// compared: if a hook did not enforce, or if they have a secret.
 func (a *answer) sameNotes(b *answer) bool {
-	if a.modal || b.modal || b.redacted != nil && b.redacted.notes() != b.notes() {
+	if a.withheld || b.withheld || b.redacted != nil && b.redacted.notes() != b.notes() {
 		return true
 	}
 	return a.notes() == b.notes()

@@ -29,7 +29,7 @@ type TB interface {
 	Logf(format string, args ...any)
 }
 
-// goldenName is the name of the file with the intended answers. It is beside the recordings.
+// goldenName is the name of the file with the intended answers, in the folder of the recordings.
 const goldenName = "answers.golden"
 
 // Check replays the recordings in a folder against a handler, and fails the test for each cause of a change. A change in
@@ -41,7 +41,7 @@ const goldenName = "answers.golden"
 // annotations count. The file has the effect of a patch, not its operations. Secrets that the recorder would replace are
 // not in the file.
 //
-// The folder belongs into version control. Its calls must not depend on a cluster, the time or other calls.
+// Commit the folder to version control. The answers must not depend on a cluster, the time or other calls.
 func Check(t TB, h http.Handler, folder string) {
 	t.Helper()
 	name := filepath.Join(folder, goldenName)
@@ -120,11 +120,11 @@ func answersOf(ctx context.Context, h http.Handler, folder string) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	c, err := newCover("", nil)
+	c, err := newRedaction("", nil)
 	if err != nil {
 		return nil, err
 	}
-	r := &runner{cover: c, report: newReport()}
+	r := &runner{redaction: c, report: newReport()}
 	var out bytes.Buffer
 	for _, name := range files {
 		err := r.read(ctx, name, func(at place, call *record.Call) error {
@@ -197,10 +197,10 @@ func (a *answer) effect(req *review.Request) string {
 	return string(changes.AppendJSON(nil))
 }
 
-// mostLines is the maximum number of differing lines that are shown.
-const mostLines = 20
+// maxLines is the maximum number of differing lines that are shown.
+const maxLines = 20
 
-// differing returns the lines that are only in one of two texts.
+// differing returns the lines that are in only one of the texts: with + those of got, and with - those of want.
 func differing(want, got string) string {
 	wanted, present := map[string]bool{}, map[string]bool{}
 	for line := range strings.Lines(want) {
@@ -218,8 +218,8 @@ func differing(want, got string) string {
 			lines = append(lines, "- "+line)
 		}
 	}
-	if more := len(lines) - mostLines; more > 0 {
-		lines = append(lines[:mostLines], textutil.Count(more, "more line")+"\n")
+	if more := len(lines) - maxLines; more > 0 {
+		lines = append(lines[:maxLines], textutil.Count(more, "more line")+"\n")
 	}
 	return strings.Join(lines, "")
 }

@@ -26,7 +26,7 @@ const (
 	Decision Class = "decision"
 	// Denial: both versions deny, with different codes, reasons or messages.
 	Denial Class = "denial"
-	// Patch: both versions allow, and their patches lead to different objects. The order of operations does not matter.
+	// Patch: both versions allow, and the patched objects differ. The order of operations does not matter.
 	Patch Class = "patch"
 	// Notes: the versions differ only in warnings or audit annotations. Such a difference is not a change.
 	Notes Class = "notes"
@@ -41,10 +41,11 @@ type difference struct {
 	before, after string
 }
 
-// skipped says why a part of a call was not compared, or is "".
+// skipped is the reason why a call was not compared, or "".
 type skipped string
 
-// compare returns what differs between two answers, or nil. The object of a request is that before the patch.
+// compare returns the difference between two answers to a request, or nil. It applies their patches to the object of the
+// request.
 func compare(req *review.Request, before, after *answer) (*difference, skipped) {
 	name := func(text string) string { return textutil.Clip(textutil.WithoutName(text, req.Name), 300) }
 	d := &difference{before: before.String(), after: after.String()}
@@ -81,12 +82,12 @@ func compare(req *review.Request, before, after *answer) (*difference, skipped) 
 	return nil, ""
 }
 
-// sameStatus compares denials. A hook that does not enforce records only the message.
+// sameStatus reports whether two denials are equal. A hook that does not enforce records only the message of a denial.
 func sameStatus(a, b *answer) bool {
 	if b.redacted != nil && b.redacted.message() != b.message() {
 		return true // the message has a secret
 	}
-	if a.modal || b.modal {
+	if a.withheld || b.withheld {
 		return sameText(a.message(), b.message())
 	}
 	return a.denial() == b.denial()
@@ -139,7 +140,7 @@ func compareObjects(before, after *answer) (*difference, skipped) {
 		return nil, ""
 	}
 	d := &difference{class: Patch, cause: "the patched object differs in " + fieldsOf(ops)}
-	d.before, d.after = sides(was, ops)
+	d.before, d.after = valuesOf(was, ops)
 	return d, ""
 }
 
@@ -170,8 +171,8 @@ func withoutNulls(v any) any {
 	return v
 }
 
-// mostFields is the maximum number of fields in a cause.
-const mostFields = 4
+// maxFields is the maximum number of fields in a cause.
+const maxFields = 4
 
 // fieldsOf returns the fields that a patch changes, without indices of lists.
 func fieldsOf(ops patch.Patch) string {
@@ -182,8 +183,8 @@ func fieldsOf(ops patch.Patch) string {
 		}
 	}
 	slices.Sort(fields)
-	if more := len(fields) - mostFields; more > 0 {
-		fields = append(fields[:mostFields], textutil.Count(more, "more field"))
+	if more := len(fields) - maxFields; more > 0 {
+		fields = append(fields[:maxFields], textutil.Count(more, "more field"))
 	}
 	return textutil.Join(fields, "and")
 }
@@ -222,28 +223,28 @@ func tokens(at patch.Pointer) (names []string) {
 	return names
 }
 
-// mostShown is the maximum number of fields, and of characters for each, of an example.
+// An example shows at most maxShown fields, and at most maxCharacters characters of each.
 const (
-	mostShown      = 5
-	mostCharacters = 200
+	maxShown      = 5
+	maxCharacters = 200
 )
 
-// sides returns the values of the first fields that a patch changes, before and after it. An index in a pointer counts in the
-// list that the operations before it left.
-func sides(before any, ops patch.Patch) (was, is string) {
+// valuesOf returns the first fields that a patch changes, with their values before and after the patch. An index in a pointer
+// refers to the list that results from the operations before it.
+func valuesOf(object any, ops patch.Patch) (before, after string) {
 	var a, b []string
 	for i, op := range ops {
-		if i == mostShown {
+		if i == maxShown {
 			more := textutil.Count(len(ops)-i, "more field")
 			a, b = append(a, more), append(b, more)
 			break
 		}
-		old, found := valueAt(before, tokens(op.Path))
+		old, found := valueAt(object, tokens(op.Path))
 		if op.Op == patch.Add && !found || op.Op == patch.Add && isElement(op.Path) {
 			old = nil
 		}
 		a = append(a, shown(op.Path, old))
-		before = after(before, op)
+		object = resultOf(object, op)
 		switch op.Op {
 		case patch.Remove:
 			b = append(b, shown(op.Path, nil))
@@ -256,8 +257,8 @@ func sides(before any, ops patch.Patch) (was, is string) {
 	return strings.Join(a, "\n"), strings.Join(b, "\n")
 }
 
-// after returns a document after an operation. If that fails, it returns the document itself.
-func after(document any, op patch.Operation) any {
+// resultOf returns a document after an operation. If the operation fails, it returns the document itself.
+func resultOf(document any, op patch.Operation) any {
 	data, err := json.Marshal(document)
 	if err != nil {
 		return document
@@ -311,5 +312,5 @@ func shown(at patch.Pointer, value any) string {
 			text = err.Error()
 		}
 	}
-	return string(at) + ": " + textutil.Clip(text, mostCharacters)
+	return string(at) + ": " + textutil.Clip(text, maxCharacters)
 }

@@ -16,7 +16,8 @@ func patched(patch string) string {
 	return `"allowed":true,"patchType":"JSONPatch","patch":"` + base64.StdEncoding.EncodeToString([]byte(patch)) + `"`
 }
 
-// TestCompare has the members of two answers to the creation of a Pod with one container and one label.
+// TestCompare compares two answers to the creation of a Pod with one container and one label. before and after are members of
+// the JSON of the answers.
 func TestCompare(t *testing.T) {
 	const allowed = `"allowed":true`
 	denied := func(status string) string { return `"allowed":false,"status":{` + status + `}` }
@@ -104,8 +105,8 @@ func matches(got, want string) bool {
 	return got == want
 }
 
-// TestSides checks the values of an example in which an element is removed before another one changes.
-func TestSides(t *testing.T) {
+// TestValuesOf checks the values of an example in which an element is removed before another one changes.
+func TestValuesOf(t *testing.T) {
 	was, err := decode([]byte(`{"args":["a","b","c"],"env":[{"name":"A"},{"name":"B","value":"1"}]}`))
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +119,7 @@ func TestSides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, after := sides(was, ops)
+	before, after := valuesOf(was, ops)
 	const wantBefore, wantAfter = `/args/0: "a"` + "\n" + `/env/0: {"name":"A"}` + "\n" + `/env/0/value: "1"`, "/args/0: (absent)\n/env/0: (absent)\n" + `/env/0/value: "2"`
 	if before != wantBefore || after != wantAfter {
 		t.Errorf("before:\n%s\nafter:\n%s\nof %s", before, after, ops.AppendJSON(nil))

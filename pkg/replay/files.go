@@ -21,11 +21,11 @@ type File struct {
 	// Calls is the number of calls in the file, and Skipped the number of lines that are not calls.
 	Calls   int `json:"calls"`
 	Skipped int `json:"skipped,omitempty"`
-	// Problems says which lines were skipped and why, for the first ones, and why the file ends early.
+	// Problems describes the first skipped lines, and why the rest of the file could not be read.
 	Problems []string `json:"problems,omitempty"`
 }
 
-// An UnreadableError reports that the files have no call that could be compared.
+// An UnreadableError reports that the files have no call that could be read.
 type UnreadableError struct{ Files []File }
 
 func (e *UnreadableError) Error() string {

@@ -130,4 +130,4 @@ func asJSON(t *testing.T, v any) string {
 	return string(data)
 }
 
-var never = time.Duration(-1)
+var noTimeout = time.Duration(-1)

@@ -14,13 +14,13 @@
 // # What is compared
 //
 // A call is compared with its recorded answer, or with the answer of an old version: the decision; code, reason and message
-// of a denial; and the object after the patch, whatever the order of its operations. For a hook that did not enforce, the
-// decision that it withheld counts. Calls that have no decision in the recording are left out, and so is the patch of a hook
-// in the mode Shadow.
+// of a denial; and the object after the patch. The order of the patch's operations does not matter. For a hook that did not
+// enforce, the decision that it withheld is compared. Calls without a decision in the recording are not compared, and neither
+// are the patches of a hook in Shadow mode.
 //
-// The recording has pseudonyms in place of secrets. With the key of the recorder, answers are compared in full. Without it,
-// a value that the webhook sets and that counts as a secret, such as that of an environment variable, is not compared.
-// A webhook whose decision depends on the value of a secret sees the pseudonym.
+// The recording has pseudonyms in place of secrets, so a webhook that decides by the value of a secret decides by its
+// pseudonym. With the key of the recorder, answers are compared in full. Without the key, a secret that the webhook itself
+// sets, such as the value of an environment variable, is not compared.
 package replay
 
 import (
@@ -51,22 +51,24 @@ type Options struct {
 	Webhooks []string
 	// Workers is the number of calls in flight. The default is the number of CPUs.
 	Workers int
-	// Timeout is that of a call. The default is 10 s, and a negative one is no limit.
+	// Timeout is the time limit of each call. The default is 10 s. With a negative value, there is no limit.
 	Timeout time.Duration
-	// KeyFile is the file with the key of the recorder's pseudonyms, and SecretPaths are those of the recorder.
+	// KeyFile is the file with the key of the recorder's pseudonyms. SecretPaths must be the same as for the recorder.
 	KeyFile     string
 	SecretPaths []string
-	// Progress receives the number of calls so far, often. It may be nil.
+	// Progress is called after each call, with the number of calls so far. It may be nil.
 	Progress func(calls int)
 }
 
-// Run replays the calls of the files in their order. The report depends only on the files and the answers. Run fails if an
-// option is invalid, if no call could be read, or if ctx ends. A version that cannot be reached is a failure of each call.
+// Run replays the calls of the files, and reports them in their order. Except for the latencies, the report depends only on
+// the files and the answers. Run fails if an option is invalid, if a file cannot be opened, if no call could be read, or if
+// ctx ends. A call without an answer is not an error, but a [Failure]. A call is not compared if the secrets in its answer
+// cannot be replaced.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	if o.New == nil || len(o.Files) == 0 {
 		return nil, errors.New("replay: Options.Files and Options.New are required")
 	}
-	cover, err := newCover(o.KeyFile, o.SecretPaths)
+	redaction, err := newRedaction(o.KeyFile, o.SecretPaths)
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
@@ -74,14 +76,14 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &runner{Options: o, cover: cover, report: newReport()}
+	r := &runner{Options: o, redaction: redaction, report: newReport()}
 	r.Timeout, r.Workers = cmp.Or(r.Timeout, 10*time.Second), cmp.Or(r.Workers, runtime.GOMAXPROCS(0))
 	if err := r.run(ctx, files); err != nil {
 		return nil, err
 	}
 	switch {
 	case r.report.Read == 0 && r.report.Excluded > 0:
-		return nil, fmt.Errorf("replay: none of the %s is one of %s: name a webhook, or the path of its URL, as the recording has it",
+		return nil, fmt.Errorf("replay: none of the %s is for %s: use the name of a webhook or the path of its URL, as in the recording",
 			textutil.Count(r.report.Excluded, "call"), strings.Join(o.Webhooks, ", "))
 	case r.report.Read == 0:
 		return nil, &UnreadableError{Files: r.report.Files}
@@ -89,25 +91,26 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return r.report.finish(), nil
 }
 
-// A runner is the state of a run. Its goroutine reads calls and adds results in their order, and workers replay them.
+// A runner is the state of a run. The goroutine of [Run] reads the calls, and adds their results to the report in the same
+// order. Workers replay the calls.
 type runner struct {
 	Options
-	cover  *cover
-	report *Report
+	redaction *redaction
+	report    *Report
 }
 
-// A result is that of one call.
+// A result is the result of replaying one call.
 type result struct {
 	place      place
 	call       *record.Call
 	request    *review.Request
 	difference *difference
 	skipped    skipped
-	took       time.Duration
-	old        time.Duration
+	latency    time.Duration // of the new version
+	oldLatency time.Duration // of the old version, or as recorded
 }
 
-// A place is that of a call in the files.
+// A place is the file and the line of a call.
 type place struct {
 	file string
 	line int
@@ -128,8 +131,8 @@ func (r *runner) run(ctx context.Context, files []string) error {
 		})
 	}
 	pending := make([]chan *result, 0, 4*r.Workers) // in the order of the files
-	drain := func(most int) error {
-		for len(pending) > most {
+	drain := func(limit int) error {
+		for len(pending) > limit {
 			r.add(<-pending[0])
 			pending = slices.Delete(pending, 0, 1)
 		}
@@ -151,7 +154,7 @@ func (r *runner) run(ctx context.Context, files []string) error {
 
 // replay sends a call to the versions, and compares the answers.
 func (r *runner) replay(ctx context.Context, at place, call *record.Call) *result {
-	out := &result{place: at, call: call, old: call.Duration}
+	out := &result{place: at, call: call, oldLatency: call.Duration}
 	req, err := review.Decode(call.Request)
 	if err != nil {
 		out.skipped = skipped("the recorded request is invalid: " + err.Error())
@@ -165,7 +168,7 @@ func (r *runner) replay(ctx context.Context, at place, call *record.Call) *resul
 			out.skipped = skipped(reason)
 			return out
 		}
-	} else if before, out.old, err = r.answer(ctx, r.Old, req, call, ""); err != nil {
+	} else if before, out.oldLatency, err = r.answer(ctx, r.Old, req, call, ""); err != nil {
 		out.skipped = skipped(err.Error())
 		return out
 	}
@@ -174,7 +177,7 @@ func (r *runner) replay(ctx context.Context, at place, call *record.Call) *resul
 		key = ""
 	}
 	after, took, err := r.answer(ctx, r.New, req, call, key)
-	if out.took = took; err != nil {
+	if out.latency = took; err != nil {
 		out.skipped = skipped(err.Error())
 		return out
 	}
@@ -182,7 +185,8 @@ func (r *runner) replay(ctx context.Context, at place, call *record.Call) *resul
 	return out
 }
 
-// answer asks a version. It returns an error if the answer cannot be compared with a recorded one.
+// answer sends a call to a version, and returns the answer and the latency. Without an answer, it returns one that has a
+// failure. The error is not nil if the secrets in the answer could not be replaced.
 func (r *runner) answer(ctx context.Context, t *Target, req *review.Request, call *record.Call, key string) (*answer, time.Duration, error) {
 	if r.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -195,7 +199,7 @@ func (r *runner) answer(ctx context.Context, t *Target, req *review.Request, cal
 	if err != nil {
 		return &answer{failure: "no answer: " + err.Error()}, took, nil
 	}
-	a, err := r.cover.parse(req, call, code, body, key)
+	a, err := r.redaction.parse(req, call, code, body, key)
 	return a, took, err
 }
 

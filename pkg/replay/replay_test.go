@@ -38,7 +38,7 @@ func TestSeventeenOfManyCalls(t *testing.T) {
 		return nil
 	})
 	var early, most uint64
-	r := run(t, Options{Files: []string{name}, New: Handler(hook), Timeout: never, Progress: func(calls int) {
+	r := run(t, Options{Files: []string{name}, New: Handler(hook), Timeout: noTimeout, Progress: func(calls int) {
 		if calls%10_000 != 0 && calls != 1000 {
 			return
 		}
@@ -64,7 +64,8 @@ func TestSeventeenOfManyCalls(t *testing.T) {
 	}
 }
 
-// TestSameVersion replays recordings of hooks against the same hooks: nothing changes, with pseudonyms in the recording, too.
+// TestSameVersion replays recordings of hooks against the same hooks. Nothing may change, even if a recording has
+// pseudonyms.
 func TestSameVersion(t *testing.T) {
 	injecting := mutating(func(pod *corev1.Pod) {
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{
@@ -91,7 +92,7 @@ func TestSameVersion(t *testing.T) {
 	}{
 		{"a patch with secrets, and no key", injecting, record.Options{}, Options{}},
 		{"a patch with secrets, and the key", injecting, record.Options{KeyFile: key}, Options{KeyFile: key}},
-		{"a patch with secrets as they are", injecting, record.Options{Unredacted: true}, Options{}},
+		{"a patch with secrets, not redacted", injecting, record.Options{Unredacted: true}, Options{}},
 		{"a message with a secret", denying, record.Options{}, Options{}},
 		{"a message with a secret, and the key", denying, record.Options{KeyFile: key}, Options{KeyFile: key}},
 		{"Shadow", denying.WithMode(webhook.Shadow), record.Options{}, Options{}},
@@ -107,7 +108,7 @@ func TestSameVersion(t *testing.T) {
 	}
 }
 
-// TestChangedSecrets checks that a changed value of a secret is found with the key, and not guessed without it.
+// TestChangedSecrets checks that a changed secret is reported with the key, and is not compared without it.
 func TestChangedSecrets(t *testing.T) {
 	with := func(value string) *webhook.Hook {
 		return mutating(func(pod *corev1.Pod) { pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "TOKEN", Value: value}} })
@@ -177,7 +178,7 @@ func TestDamage(t *testing.T) {
 			t.Errorf("%s: %v", c.reason, err)
 		}
 	}
-	if _, err := Run(t.Context(), Options{Files: []string{name}, New: hook, Webhooks: []string{"other.example.com"}}); err == nil || !strings.HasPrefix(err.Error(), "replay: none of the 2 calls is one of other.example.com: ") {
+	if _, err := Run(t.Context(), Options{Files: []string{name}, New: hook, Webhooks: []string{"other.example.com"}}); err == nil || !strings.HasPrefix(err.Error(), "replay: none of the 2 calls is for other.example.com: ") {
 		t.Errorf("no call of the webhook: %v", err)
 	}
 	if r := run(t, Options{Files: []string{name}, New: hook, Webhooks: []string{"/pods"}}); r.Same != 2 {

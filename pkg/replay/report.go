@@ -14,29 +14,30 @@ import (
 
 // A Report is the result of [Run].
 type Report struct {
-	// Read is the number of calls that were replayed. Same is the number of those with equal answers, and Changed the
-	// number of those in Changes.
+	// Read is the number of calls of the chosen webhooks. Same is the number of calls with equal answers, including those in
+	// Notes. Changed is the number of calls in Changes.
 	Read    int `json:"read"`
 	Same    int `json:"same"`
 	Changed int `json:"changed"`
-	// Changes has the differences by their causes: classes in the order of their constants, and the most frequent cause
-	// first. Notes has those of the class [Notes], which are not changes.
+	// Changes has one element for each cause. They are sorted by class, in the order of the constants, and then by the number
+	// of calls. Notes has the differences of the class [Notes], which do not count as changes.
 	Changes []Change `json:"changes"`
 	Notes   []Change `json:"notes,omitempty"`
 	// NotCompared counts the calls without a comparison, by reason. Excluded is the number of calls of other webhooks.
 	NotCompared []Reason `json:"notCompared,omitempty"`
 	Excluded    int      `json:"excluded,omitempty"`
-	// Before and After are the latencies of the compared calls. Those of the recording are from another machine.
+	// Before and After are the latencies of the compared calls. Without [Options].Old, Before was recorded, usually on
+	// another machine.
 	Before Latency `json:"latencyBefore"`
 	After  Latency `json:"latencyAfter"`
 	Files  []File  `json:"files"`
 
-	changes  map[Change]*Change // by the key
+	changes  map[Change]*Change // by a Change without Calls and Example
 	reasons  map[skipped]int
 	old, new *hdrhistogram.Histogram
 }
 
-// A Change is a difference that several calls have in common.
+// A Change is a difference that one or more calls have for the same cause.
 type Change struct {
 	Class Class `json:"class"`
 	// Webhook is the name of the webhook, or the path of its URL.
@@ -67,7 +68,7 @@ type Reason struct {
 	Calls  int    `json:"calls"`
 }
 
-// A Latency has percentiles of the time of calls. JSON has them in nanoseconds.
+// A Latency has percentiles of the durations of calls. In JSON, they are in nanoseconds.
 type Latency struct {
 	P50 time.Duration `json:"p50"`
 	P99 time.Duration `json:"p99"`
@@ -83,8 +84,8 @@ func newReport() *Report {
 
 // The maximum numbers of causes, and of reasons, of a report. They bound the memory if each call has its own.
 const (
-	mostCauses  = 1000
-	mostReasons = 100
+	maxCauses  = 1000
+	maxReasons = 100
 )
 
 // add adds the result of a call. Results are added in the order of the calls.
@@ -92,22 +93,22 @@ func (r *Report) add(one *result) {
 	r.Read++
 	if one.skipped != "" {
 		reason := one.skipped
-		if r.reasons[reason] == 0 && len(r.reasons) >= mostReasons {
+		if r.reasons[reason] == 0 && len(r.reasons) >= maxReasons {
 			reason = "other reasons"
 		}
 		r.reasons[reason]++
 		return
 	}
 	limit := time.Minute.Microseconds()
-	_ = r.old.RecordValue(min(one.old.Microseconds(), limit)) // it is in the range
-	_ = r.new.RecordValue(min(one.took.Microseconds(), limit))
+	_ = r.old.RecordValue(min(one.oldLatency.Microseconds(), limit)) // it is in the range
+	_ = r.new.RecordValue(min(one.latency.Microseconds(), limit))
 	if one.difference == nil {
 		r.Same++
 		return
 	}
 	d, req := one.difference, one.request
 	key := Change{Class: d.class, Webhook: cmp.Or(one.call.Webhook, one.call.Path), Resource: resourceOf(req), Operation: string(req.Operation), Cause: d.cause}
-	if r.changes[key] == nil && len(r.changes) >= mostCauses {
+	if r.changes[key] == nil && len(r.changes) >= maxCauses {
 		key = Change{Class: d.class, Webhook: "several webhooks", Operation: "several operations", Resource: "of several resources", Cause: "one of many other causes"}
 	}
 	c := r.changes[key]

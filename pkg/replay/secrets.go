@@ -16,42 +16,43 @@ import (
 // hidden replaces a secret that cannot be compared.
 const hidden = "(secret)"
 
-// A cover replaces the secrets in answers, so that they can be compared with recorded ones.
-type cover struct {
+// A redaction replaces the secrets in answers by pseudonyms, so that the answers can be compared with recorded ones.
+type redaction struct {
 	redactor *redact.Redactor
-	key      string // the name of the recorder's key, or "" if it is not known
+	keyID    string // the ID of the recorder's key, or "" if the key is not known
 }
 
-func newCover(keyFile string, paths []string) (*cover, error) {
-	key, c := redact.NewKey(), &cover{}
+func newRedaction(keyFile string, paths []string) (*redaction, error) {
+	key, c := redact.NewKey(), &redaction{}
 	if keyFile != "" {
 		var err error
 		if key, err = redact.ReadKey(keyFile); err != nil {
 			return nil, err
 		}
-		c.key = key.ID()
+		c.keyID = key.ID()
 	}
 	var err error
 	c.redactor, err = redact.New(key, paths)
 	return c, err
 }
 
-// parse returns the answer of a version to a recorded call in the form of the recorded answers. recordedKey names the key
-// of the recording, or is "" if it has no pseudonyms. With another key, the answer has a copy without secrets beside it.
-func (c *cover) parse(req *review.Request, call *record.Call, code int, body []byte, recordedKey string) (*answer, error) {
+// parse returns the answer of a version to a recorded call, in the form of the recorded answers. recordedKey is the ID of
+// the key of the recording, or "" if the recording has no pseudonyms. If c has another key, the answer keeps its secrets, and
+// its field redacted is the copy with pseudonyms.
+func (c *redaction) parse(req *review.Request, call *record.Call, code int, body []byte, recordedKey string) (*answer, error) {
 	plain := parse(req, call.Type, code, body)
 	if recordedKey == "" || plain.failure != "" {
 		return plain, nil
 	}
-	covered, err := c.redactor.Answer(call.Request, body)
+	text, err := c.redactor.Answer(call.Request, body)
 	if err != nil {
 		return nil, fmt.Errorf("the secrets in the answer cannot be replaced: %w", err)
 	}
-	other := parse(req, call.Type, code, packed(covered))
-	if recordedKey == c.key {
-		return other, nil
+	redacted := parse(req, call.Type, code, packed(text))
+	if recordedKey == c.keyID {
+		return redacted, nil
 	}
-	plain.redacted = other
+	plain.redacted = redacted
 	return plain, nil
 }
 
@@ -67,49 +68,50 @@ func packed(answer []byte) []byte {
 	return answer
 }
 
-// withoutSecrets replaces the values of is that differ in other, which is the same object with pseudonyms, and those of was
-// in the same places.
-func withoutSecrets(was, is, other any) (old, now any) {
-	switch v := is.(type) {
+// withoutSecrets replaces the secrets in before and after by hidden. It changes maps and lists in place, and returns the
+// results. redacted is after with pseudonyms, so a value that differs between the two is a secret. The value of the same
+// field in before is replaced as well.
+func withoutSecrets(before, after, redacted any) (newBefore, newAfter any) {
+	switch v := after.(type) {
 	case map[string]any:
-		o, same := other.(map[string]any)
+		r, same := redacted.(map[string]any)
 		if !same {
-			return was, is
+			return before, after
 		}
-		w, _ := was.(map[string]any)
+		b, _ := before.(map[string]any)
 		for name := range v {
-			before, found := w[name]
-			if before, v[name] = withoutSecrets(before, v[name], o[name]); found {
-				w[name] = before
+			old, found := b[name]
+			if old, v[name] = withoutSecrets(old, v[name], r[name]); found {
+				b[name] = old
 			}
 		}
 	case []any:
-		o, same := other.([]any)
-		if !same || len(o) != len(v) {
-			return was, is
+		r, same := redacted.([]any)
+		if !same || len(r) != len(v) {
+			return before, after
 		}
-		w, _ := was.([]any)
+		b, _ := before.([]any)
 		for i := range v {
-			j := partner(w, v, i)
+			j := partner(b, v, i)
 			if j < 0 {
-				_, v[i] = withoutSecrets(nil, v[i], o[i])
+				_, v[i] = withoutSecrets(nil, v[i], r[i])
 				continue
 			}
-			w[j], v[i] = withoutSecrets(w[j], v[i], o[i])
+			b[j], v[i] = withoutSecrets(b[j], v[i], r[i])
 		}
 	default:
-		if !reflect.DeepEqual(is, other) {
-			if reflect.TypeOf(was) == reflect.TypeOf(is) {
-				was = hidden
+		if !reflect.DeepEqual(after, redacted) {
+			if reflect.TypeOf(before) == reflect.TypeOf(after) {
+				before = hidden
 			}
-			return was, hidden
+			return before, hidden
 		}
 	}
-	return was, is
+	return before, after
 }
 
-// partner returns the index in before of the element that is element i of after: that with the same name, or at the same
-// index. It is -1 if there is none.
+// partner returns the index in before of the element that corresponds to element i of after. This is the element with the
+// same name or, if element i has no name, the one at the same index. It returns -1 if there is none.
 func partner(before, after []any, i int) int {
 	if name := nameOf(after[i]); name != "" {
 		for j := range before {

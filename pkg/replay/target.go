@@ -26,7 +26,7 @@ type Target struct {
 // recorded one. The handler must be safe for concurrent use.
 func Handler(h http.Handler) *Target {
 	return &Target{base: url.URL{Scheme: "http", Host: "webhook.invalid"}, send: func(r *http.Request) (_ *http.Response, err error) {
-		w := &recorder{header: http.Header{}, code: http.StatusOK}
+		w := &answerWriter{header: http.Header{}, code: http.StatusOK}
 		r.RequestURI = r.URL.RequestURI() // as in a server
 		defer func() {
 			if p := recover(); p != nil {
@@ -98,23 +98,23 @@ func withoutAddress(err error) error {
 	return err
 }
 
-// A recorder is the http.ResponseWriter of a handler in this process.
-type recorder struct {
+// An answerWriter is the http.ResponseWriter of a handler in this process.
+type answerWriter struct {
 	header  http.Header
 	code    int
 	written bool
 	body    bytes.Buffer
 }
 
-func (w *recorder) Header() http.Header { return w.header }
+func (w *answerWriter) Header() http.Header { return w.header }
 
-func (w *recorder) WriteHeader(code int) {
+func (w *answerWriter) WriteHeader(code int) {
 	if !w.written && code >= http.StatusOK { // 1xx are not the answer
 		w.code, w.written = code, true
 	}
 }
 
-func (w *recorder) Write(data []byte) (int, error) {
+func (w *answerWriter) Write(data []byte) (int, error) {
 	w.written = true
 	return w.body.Write(data)
 }

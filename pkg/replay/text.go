@@ -37,7 +37,7 @@ func (r *Report) WriteText(w io.Writer, p Painter) error {
 		}
 		t.WriteString("\n")
 	}
-	r.gaps(&t, p)
+	r.writeNotCompared(&t, p)
 	if r.Compared() > 0 {
 		fmt.Fprintf(&t, "%s%11s%12s%12s\n", paint(p.Bold, "LATENCY"), "p50", "p99", "max")
 		fmt.Fprintf(&t, "before%s\nnow   %s\n\n", r.Before, r.After)
@@ -75,8 +75,8 @@ func (c *Change) write(t *strings.Builder, p Painter) {
 	t.WriteString("\n")
 }
 
-// gaps writes what was not compared and not read.
-func (r *Report) gaps(t *strings.Builder, p Painter) {
+// writeNotCompared writes which calls were not compared, and which lines could not be read.
+func (r *Report) writeNotCompared(t *strings.Builder, p Painter) {
 	var lines []string
 	for _, n := range r.NotCompared {
 		lines = append(lines, fmt.Sprintf("%s: %s", textutil.Count(n.Calls, "call"), n.Reason))

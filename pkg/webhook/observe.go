@@ -24,18 +24,18 @@ import (
 // An Outcome is the result of a call.
 type Outcome string
 
-// The outcomes. All but the first three are failures to decide, to which the API server applies the
-// failurePolicy. After Canceled the API server may be gone, and the user's request with it.
+// The outcomes. After each but the first three, there is no decision, and the API server applies the failurePolicy. After
+// Canceled, the API server may no longer run, and the user's request may have ended.
 const (
 	Allowed  Outcome = "allowed"
 	Mutated  Outcome = "mutated" // allowed, with a patch
 	Denied   Outcome = "denied"
 	Failed   Outcome = "failed"    // the request was not valid, or the handler returned an error
 	Panicked Outcome = "panicked"  // the handler or a method of its types panicked
-	TimedOut Outcome = "timed_out" // the handler or the body was too late, or the client left after half the time
-	Shed     Outcome = "shed"      // the server had no room for the call, or was stopping
+	TimedOut Outcome = "timed_out" // the handler or the body took too long, or the client disconnected after half of the timeout
+	Shed     Outcome = "shed"      // the server was overloaded or stopping
 	Refused  Outcome = "refused"   // the call had no valid credentials
-	Canceled Outcome = "canceled"  // the client went away early: the API server restarts, or a user gives up
+	Canceled Outcome = "canceled"  // the client disconnected early: the API server restarts, or the user cancels
 )
 
 // An Observation describes a call that has ended. Fields that could not be read from the request are
@@ -71,14 +71,15 @@ type Observation struct {
 }
 
 // AppendBody appends the request body to dst and returns the result. The body may hold secrets. AppendBody appends nothing
-// if the body was not read to its end, or once the observer has returned, because later calls use its memory.
+// if the body was not read to its end. It appends nothing after the observer has returned either, because later calls reuse
+// the memory of the body.
 func (o *Observation) AppendBody(dst []byte) []byte { return o.texts.append(dst, false) }
 
 // AppendAnswer appends the answer to dst and returns the result. The answer is an AdmissionReview, or the metav1.Status of
 // a failure. AppendAnswer appends nothing for a call that was Refused, or once the observer has returned.
 func (o *Observation) AppendAnswer(dst []byte) []byte { return o.texts.append(dst, true) }
 
-// texts has the memory of a call's body and answer, until later calls use it.
+// texts has the body and the answer of a call. Later calls reuse their memory, so it has them only while observers run.
 type texts struct {
 	mu           sync.Mutex
 	body, answer []byte
@@ -96,20 +97,20 @@ func (t *texts) append(dst []byte, answer bool) []byte {
 	return append(dst, t.body...)
 }
 
-// set sets the memory. Without arguments, nothing can read it any longer.
+// set sets the body and the answer. With nil, append appends nothing.
 func (t *texts) set(body, answer []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.body, t.answer = body, answer
 }
 
-// An Observer sees the calls of a hook, for metrics and traces: see packages metrics and tracing. It
-// must be safe for concurrent use.
+// An Observer sees the calls of a hook, for metrics and traces: see packages metrics and tracing. An
+// Observer must be safe for concurrent use.
 type Observer interface {
 	// Begin is called before the body is read. It returns a context derived from ctx, from which the
 	// handler's context is derived. The returned function may be nil. It is called once, after the
-	// answer is encoded and before it is sent, perhaps in a different goroutine from Begin. It must
-	// not keep the Observation. Begin may read the headers of r, but not its body. For a call
+	// answer is encoded and before the answer is sent, perhaps in a different goroutine. The function
+	// must not keep the Observation. Begin may read the headers of r, but not its body. For a call
 	// without valid credentials, r has no headers, so that the client cannot choose which trace is
 	// continued.
 	Begin(ctx context.Context, h *Hook, r *http.Request) (context.Context, func(*Observation))
@@ -129,7 +130,7 @@ func (h *Hook) WithObserver(observers ...Observer) *Hook {
 	return &c
 }
 
-// hidesFromServer reports whether o is an unobserved.Marker: a server adds no observers to a hook that has one.
+// hidesFromServer reports whether o is an unobserved.Marker. A server adds no observers to a hook with such a marker.
 func hidesFromServer(o Observer) bool {
 	_, ok := o.(interface{ HidesFromServer() })
 	return ok
@@ -138,12 +139,12 @@ func hidesFromServer(o Observer) bool {
 // An observedCall is the state of the observers of one call.
 type observedCall struct {
 	ends     []func(*Observation)
-	memory   [3]func(*Observation) // of ends, for the usual number of observers
-	body     []byte                // nil until it was read
-	answer   []byte                // once reported
+	memory   [3]func(*Observation) // the array of ends, large enough for most hooks
+	body     []byte                // nil until it is read
+	answer   []byte                // nil until it is reported
 	texts    texts
 	reported atomic.Bool
-	result   Observation // once reported
+	result   Observation // zero until it is reported
 }
 
 // observe reports the beginning of a call to the observers, and returns the context for it.
@@ -160,7 +161,7 @@ func (x *exchange) observe(r *http.Request) context.Context {
 	return ctx
 }
 
-// observable returns the request that observers may see: without headers if it was refused.
+// observable returns the request that observers may see. It has no headers if the call was refused.
 func observable(r *http.Request, refusal *clientauth.Refusal) *http.Request {
 	if refusal == nil {
 		return r
@@ -221,7 +222,7 @@ func (o *observedCall) end(x *exchange) {
 	}
 }
 
-// succeeded logs a decision and reports it to the observers. It returns the answer, whose memory may have grown.
+// succeeded logs a decision and reports it to the observers. It returns the answer, perhaps in other memory.
 func (x *exchange) succeeded(d *review.Decision, p patch.Patch, answer []byte) []byte {
 	logs := x.ctx.LogsDecisions()
 	if !logs && x.observed == nil {

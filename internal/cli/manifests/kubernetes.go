@@ -13,7 +13,7 @@ import (
 	"github.com/admitkit/admitkit/internal/versions"
 )
 
-// form returns the form of the objects. The default is what the version of the API server serves.
+// form returns the form of the objects. The default is v1, or v1beta1 if the API server does not serve v1.
 func (o *Options) form() string {
 	if v, ok := versions.Parse(o.Kubernetes); o.Form == "" && ok && v.Before(versions.V1) {
 		return V1beta1
@@ -24,7 +24,7 @@ func (o *Options) form() string {
 	return o.Form
 }
 
-// checkVersion finds options that the version of the API server does not support.
+// checkVersion returns an error if the version of the API server is invalid, or does not support the form.
 func (o *Options) checkVersion() error {
 	if o.Kubernetes == "" {
 		return nil
@@ -45,7 +45,7 @@ func (o *Options) checkVersion() error {
 	return nil
 }
 
-// withoutConditions removes the match conditions from the webhooks if the API server does not know them, and adds notes.
+// withoutConditions removes the matchConditions from the webhooks if the API server does not know this field, and adds notes.
 func (s *Set) withoutConditions(v versions.Version, mutating *admissionregistrationv1.MutatingWebhookConfiguration, validating *admissionregistrationv1.ValidatingWebhookConfiguration) {
 	if !v.Before(versions.Conditions.Since.Minor) {
 		return
@@ -68,7 +68,8 @@ func (s *Set) withoutConditions(v versions.Version, mutating *admissionregistrat
 	}
 }
 
-// fit removes the fields from the generated objects that the API server does not know, and adds notes about the losses.
+// fit removes the fields that the API server does not know from the generated objects. It adds a note for each field whose
+// loss matters.
 func (s *Set) fit(v versions.Version) error {
 	for i := range s.files {
 		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s.files[i].object)

@@ -57,7 +57,7 @@ func RunLoad(ctx context.Context, s *screen.Screen, o Options) (*LoadReport, err
 	return &LoadReport{report}, nil
 }
 
-// send sends a call. A decision is a good answer, whatever it says.
+// send sends a call. It fails unless the answer has the code 200. A denial is not a failure.
 func (o *Options) send(ctx context.Context, target *replay.Target, call *record.Call) error {
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
@@ -122,7 +122,7 @@ func (r *LoadReport) Err() error {
 	case r.Failed > 0:
 		return problem.ErrFound
 	case r.Late():
-		return problem.New("the rate %s was not reached", r.Rate).Hint("--connections N, with more connections; or a lower --rate")
+		return problem.New("the rate %s was not reached", r.Rate).Hint("--connections N, for more connections, or a lower --rate")
 	}
 	return nil
 }

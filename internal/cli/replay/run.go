@@ -35,12 +35,12 @@ type Options struct {
 	Webhooks           []string
 	Workers            int
 	Timeout            time.Duration
-	// Rate makes the run a load test: see load.ParseRate. Duration is its length, or 0 for each call once.
+	// Rate makes the run a load test: see load.ParseRate. Duration is its length, or 0 to send each call once.
 	Rate     string
 	Duration time.Duration
 }
 
-// check checks the options that all runs have.
+// check checks the options that Run and RunLoad have in common.
 func (o *Options) check() error {
 	switch {
 	case o.URL == "" && o.Hook == "":
@@ -57,10 +57,10 @@ func (o *Options) check() error {
 	case o.Rate != "" && o.Against != "":
 		return problem.New("--rate and --against exclude each other: a load test compares nothing")
 	}
-	return readable(o.KeyFile)
+	return fileExists(o.KeyFile)
 }
 
-// Run replays the recordings. Changes are not an error.
+// Run replays the recordings. It returns no error for changes: see Report.Err.
 func Run(ctx context.Context, s *screen.Screen, o Options) (*Report, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -93,8 +93,8 @@ func Run(ctx context.Context, s *screen.Screen, o Options) (*Report, error) {
 	return &Report{report}, nil
 }
 
-// readable returns an error if a file is named and cannot be read.
-func readable(keyFile string) error {
+// fileExists returns an error if keyFile is not empty and there is no such file.
+func fileExists(keyFile string) error {
 	if keyFile == "" {
 		return nil
 	}
@@ -104,7 +104,7 @@ func readable(keyFile string) error {
 	return nil
 }
 
-// inFlags puts an error of package replay into the words of the command.
+// inFlags replaces the names of package replay in an error by the flags of the command.
 var inFlags = strings.NewReplacer("replay: ", "", "Options.SecretPaths", "--secret-path")
 
 func explained(err error) error {
@@ -123,12 +123,12 @@ type runner struct {
 }
 
 func (r *runner) stop() {
-	for _, stop := range slices.Backward(r.stops) { // connections before their servers
+	for _, stop := range slices.Backward(r.stops) { // closes connections before it stops their servers
 		stop()
 	}
 }
 
-// target returns the version at a URL, or that of a Go package.
+// target returns the version at a URL or, if hook is not empty, starts the hooks of a Go package.
 func (r *runner) target(ctx context.Context, url, hook string) (*replay.Target, error) {
 	if hook != "" {
 		return r.hooks(ctx, hook)

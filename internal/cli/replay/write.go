@@ -61,7 +61,7 @@ func (r *Report) Write(form string, w io.Writer, p screen.Painter) error {
 	return fmt.Errorf("unknown output format %q", form)
 }
 
-// writeJUnit writes a failed test case for each change, and one for the whole.
+// writeJUnit writes a failed test case for each change, and one test case for all other calls.
 func (r *Report) writeJUnit(w io.Writer) error {
 	suite := junit.Suite{Name: "admitkit replay"}
 	for _, c := range r.Changes {
@@ -71,11 +71,11 @@ func (r *Report) writeJUnit(w io.Writer) error {
 			Failures: []junit.Failure{{Type: string(c.Class), Message: c.Cause, Text: text}},
 		})
 	}
-	whole := junit.Case{Class: suite.Name, Name: "the other calls give the same answers"}
+	others := junit.Case{Class: suite.Name, Name: "the other calls give the same answers"}
 	if err := r.Err(); err != nil && r.Changed == 0 {
-		whole.Failures = []junit.Failure{{Type: "incomplete", Message: err.Error(), Text: err.Error()}}
+		others.Failures = []junit.Failure{{Type: "incomplete", Message: err.Error(), Text: err.Error()}}
 	}
-	suite.Cases = append(suite.Cases, whole)
+	suite.Cases = append(suite.Cases, others)
 	var out strings.Builder
 	_ = r.WriteText(&out, replay.Painter{}) // a builder never fails
 	suite.Out = &junit.Text{Text: out.String()}

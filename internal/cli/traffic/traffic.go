@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package traffic reads the recordings that commands get with --traffic.
+// Package traffic reads the recordings that a user passes with --traffic.
 package traffic
 
 import (
@@ -39,13 +39,13 @@ func (c *Call) Where() string { return fmt.Sprintf("%s:%d", textutil.VisibleLine
 // A File says how much of a recording was readable.
 type File struct {
 	Name string `json:"file"`
-	// Lines is the number of lines, and Calls the number of readable calls.
+	// Lines is the number of all lines, and Calls the number of readable calls.
 	Lines int `json:"lines"`
 	Calls int `json:"calls"`
-	// Skipped is the number of other lines, and Examples are the first ones.
+	// Skipped is the number of lines that are not empty and not readable calls. Examples are the first of these.
 	Skipped  int       `json:"skipped"`
 	Examples []Skipped `json:"examples,omitempty"`
-	// Ended says why the file was not read to its end. It is empty if it was.
+	// Ended is the reason why the file was not read to its end, or "".
 	Ended string `json:"ended,omitempty"`
 }
 
@@ -58,10 +58,10 @@ type Skipped struct {
 // maxExamples is the maximum number of examples of skipped lines of a file.
 const maxExamples = 5
 
-// Read reads recordings in bounded memory, and calls each with every call, in the order of the paths. Of a folder, it
-// reads the recordings in the order of their names. It reports skipped lines and damaged files to note. It returns an
-// error if a file does not exist or cannot be read, if no call is readable, or if each returns one.
-func Read(ctx context.Context, paths []string, s *screen.Screen, note func(format string, args ...any), each func(*Call) error) ([]File, error) {
+// Read reads recordings in bounded memory, and calls use for each call, in the order of the paths. It reads the recordings
+// in a folder in the order of their names. It reports skipped lines and damaged files to note. It returns an error if a file
+// does not exist or cannot be read, if no call is readable, or if use returns an error.
+func Read(ctx context.Context, paths []string, s *screen.Screen, note func(format string, args ...any), use func(*Call) error) ([]File, error) {
 	names, size, err := list(paths)
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func Read(ctx context.Context, paths []string, s *screen.Screen, note func(forma
 	var read int64
 	calls := 0
 	for _, name := range names {
-		r := &reader{file: File{Name: name}, each: each, progress: func(n int) {
+		r := &reader{file: File{Name: name}, use: use, progress: func(n int) {
 			read += int64(n)
 			progress.Part(read, size, "reading %s, %s", name, textutil.Count(calls, "call"))
 		}, calls: &calls}
@@ -91,7 +91,7 @@ func Read(ctx context.Context, paths []string, s *screen.Screen, note func(forma
 	return files, nil
 }
 
-// list returns the files of paths, and their size in bytes.
+// list returns the recordings at the paths, and their total size in bytes.
 func list(paths []string) (names []string, size int64, err error) {
 	names, err = lines.Files(paths, ".jsonl", ".jsonl.gz")
 	var empty *lines.EmptyError
@@ -114,9 +114,9 @@ func list(paths []string) (names []string, size int64, err error) {
 // A reader reads one file.
 type reader struct {
 	file     File
-	each     func(*Call) error
+	use      func(*Call) error
 	progress func(n int)
-	calls    *int // of all files
+	calls    *int // number of readable calls in all files
 }
 
 func (r *reader) read(ctx context.Context) error {
@@ -155,7 +155,7 @@ func (r *reader) read(ctx context.Context) error {
 	return nil
 }
 
-// call decodes the request of a call and passes it on. A call without a valid request is skipped.
+// call decodes the request of a call, and passes the call to use. A call without a valid request is skipped.
 func (r *reader) call(recorded *record.Call) error {
 	review, err := decode(recorded.Request)
 	if err != nil {
@@ -167,10 +167,10 @@ func (r *reader) call(recorded *record.Call) error {
 	}
 	r.file.Calls++
 	*r.calls++
-	return r.each(&Call{Call: recorded, File: r.file.Name, Review: review})
+	return r.use(&Call{Call: recorded, File: r.file.Name, Review: review})
 }
 
-// decode decodes the request of an AdmissionReview. Those of v1beta1 have the same fields.
+// decode decodes the request of an AdmissionReview. Requests of v1beta1 have the same fields.
 func decode(document []byte) (*admissionv1.AdmissionRequest, error) {
 	var review struct {
 		Request *admissionv1.AdmissionRequest `json:"request"`
@@ -198,7 +198,7 @@ func decode(document []byte) (*admissionv1.AdmissionRequest, error) {
 	return q, nil
 }
 
-// report reports the damage of a file.
+// report reports skipped lines and damage to note.
 func (f *File) report(note func(format string, args ...any)) {
 	name := objects.Names(f.Name)
 	if f.Skipped > 0 {
@@ -219,7 +219,7 @@ func (f *File) report(note func(format string, args ...any)) {
 	}
 }
 
-// unreadable returns the error for recordings without a readable call. Notes have the reasons.
+// unreadable returns the error for recordings without a readable call. The notes of Read have the reasons.
 func unreadable(files []File) error {
 	var names []string
 	for _, f := range files {
@@ -231,9 +231,9 @@ func unreadable(files []File) error {
 
 // reporting is a reader that reports how much was read, and ends with its context.
 type reporting struct {
-	ctx  context.Context
-	from io.Reader
-	read func(n int)
+	ctx    context.Context
+	from   io.Reader
+	report func(n int)
 }
 
 func (r reporting) Read(p []byte) (int, error) {
@@ -241,7 +241,7 @@ func (r reporting) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	n, err := r.from.Read(p)
-	r.read(n)
+	r.report(n)
 	return n, err
 }
 
@@ -256,7 +256,7 @@ func Path(c admissionregistrationv1.WebhookClientConfig) string {
 	return "/"
 }
 
-// PathOfURL returns the path of a URL, which begins with a slash. It returns "" for a text that is not a URL.
+// PathOfURL returns the path of a URL. The path begins with a slash. It returns "" if text is not a URL.
 func PathOfURL(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {

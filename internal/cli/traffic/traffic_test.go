@@ -17,13 +17,14 @@ import (
 	"github.com/admitkit/admitkit/pkg/record"
 )
 
-// line is a line of a recording.
+// line returns a line of a recording.
 func line(request string) string {
 	return fmt.Sprintf(`{"format":%q,"path":"/a","outcome":"allowed","code":200,"durationSeconds":0.1,"request":%s,"answer":{}}`, record.Format, request) + "\n"
 }
 
 const review = `{"kind":"AdmissionReview","request":{"uid":"u","kind":{"version":"v1","kind":"Pod"},"resource":{"version":"v1","resource":"pods"},"operation":"CREATE","object":{"kind":"Pod"}}}`
 
+// compressed returns a text, compressed with gzip.
 func compressed(t testing.TB, text string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -37,6 +38,7 @@ func compressed(t testing.TB, text string) string {
 	return out.String()
 }
 
+// written writes a text into a file, and returns the name of the file.
 func written(t testing.TB, text string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "calls.jsonl.gz")
@@ -62,7 +64,7 @@ func TestRead(t *testing.T) {
 		name, text   string
 		calls, lines int
 		skipped      int
-		note         string // is in the notes; empty for none
+		note         string // a part of the notes, or empty if there are none
 	}{
 		{"plain", line(review) + line(review), 2, 2, 0, ""},
 		{"compressed", whole, 100, 100, 0, ""},
@@ -137,7 +139,8 @@ func TestReadErrors(t *testing.T) {
 	})
 }
 
-// FuzzRead requires of any file: no panic, each line counts at most once, and calls have a kind, a resource and an operation.
+// FuzzRead reads any file. Read must not panic, and must count each line at most once. Calls must have a kind, a resource and
+// an operation.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(line(review) + "{}\n"))
 	f.Add([]byte(compressed(f, line(review))))

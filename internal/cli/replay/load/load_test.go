@@ -48,7 +48,7 @@ func FuzzParseRate(f *testing.F) {
 	})
 }
 
-// recording returns calls that were recorded at these seconds.
+// recording returns calls that were recorded at these times, in seconds.
 func recording(seconds ...float64) func() iter.Seq2[*record.Call, error] {
 	return func() iter.Seq2[*record.Call, error] {
 		return func(yield func(*record.Call, error) bool) {
@@ -70,7 +70,7 @@ func TestSchedule(t *testing.T) {
 		limit  time.Duration
 		want   []time.Duration
 	}{
-		{"as recorded", Rate{Factor: 1}, 0, []time.Duration{0, time.Second, 3 * time.Second, 13 * time.Second}}, // the last pause is bounded
+		{"as recorded", Rate{Factor: 1}, 0, []time.Duration{0, time.Second, 3 * time.Second, 13 * time.Second}}, // the last pause is shortened
 		{"twice as fast", Rate{Factor: 2}, 0, []time.Duration{0, time.Second / 2, 1500 * time.Millisecond, 6500 * time.Millisecond}},
 		{"four per second", Rate{PerSecond: 4}, 0, []time.Duration{0, 250 * time.Millisecond, 500 * time.Millisecond, 750 * time.Millisecond}},
 		{"one per second, for longer than the recording", Rate{PerSecond: 1}, 5500 * time.Millisecond, []time.Duration{0, 1e9, 2e9, 3e9, 4e9, 5e9}},
@@ -162,7 +162,7 @@ func TestStall(t *testing.T) {
 	})
 }
 
-// TestLate checks that a run that cannot keep its rate says so.
+// TestLate checks that a run that does not reach its rate reports this.
 func TestLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, err := Run(t.Context(), Options{Rate: Rate{PerSecond: 100}, Connections: 2, Duration: 10 * time.Second, Calls: recording(0), Send: func(context.Context, *record.Call) error {
@@ -189,7 +189,7 @@ func TestSlowAnswers(t *testing.T) {
 	})
 }
 
-// TestEnd checks that a run ends after its length although the webhook hangs, and that a canceled run is an error.
+// TestEnd checks that a run ends after its duration, although the webhook hangs, and that a canceled run returns an error.
 func TestEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := func(context.Context, *record.Call) error {

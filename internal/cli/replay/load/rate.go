@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package load sends recorded calls to a server at a rate, and measures the latency. It is for sizing: how many calls a
-// webhook can answer, and how fast.
+// Package load sends recorded calls to a server at a rate, and measures the latency. Use it to find
+// out how many calls a webhook can answer, and how fast.
 package load
 
 import (
@@ -14,9 +14,9 @@ import (
 
 // A Rate says when calls are sent. One of its fields is set.
 type Rate struct {
-	// Factor is relative to the times in the recording: 10 sends ten times as fast.
+	// Factor is the speed relative to the recording. With 10, calls are sent ten times as fast.
 	Factor float64
-	// PerSecond is a number of calls per second, in equal distances.
+	// PerSecond is a number of calls per second, at equal intervals.
 	PerSecond float64
 	// Max sends on each connection as soon as it is free.
 	Max bool
@@ -41,7 +41,7 @@ func ParseRate(text string) (Rate, error) {
 	return Rate{}, fmt.Errorf("%q is not a rate like 1x, 10x, 250/s or max", text)
 }
 
-// String returns the rate as ParseRate reads it.
+// String returns the rate in the form that ParseRate accepts.
 func (r Rate) String() string {
 	switch {
 	case r.Max:
@@ -52,11 +52,11 @@ func (r Rate) String() string {
 	return strconv.FormatFloat(r.PerSecond, 'f', -1, 64) + "/s"
 }
 
-// maxGap is the longest pause between two recorded calls that is repeated. Recordings are sampled, so a longer pause says
-// little.
+// maxGap is the longest pause between two calls. Recordings are sampled, so in a longer pause there may have been calls that
+// were not recorded.
 const maxGap = 10 * time.Second
 
-// A schedule returns the time at which each call is due, from the beginning of the run.
+// A schedule computes the time at which each call is due, from the beginning of the run.
 type schedule struct {
 	rate Rate
 	n    int
@@ -64,7 +64,8 @@ type schedule struct {
 	due  time.Duration
 }
 
-// next returns when a call is due that was recorded at a time. It returns 0 for the rate max: at once.
+// next returns when the next call is due. recorded is the time at which it was recorded. With the rate max, each call is due
+// at once, and next returns 0.
 func (s *schedule) next(recorded time.Time) time.Duration {
 	n := s.n
 	s.n++

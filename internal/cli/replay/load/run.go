@@ -24,13 +24,13 @@ type Options struct {
 	// Send sends a call, and returns an error if the webhook does not answer it with the code 200. It is called by
 	// Connections goroutines.
 	Send func(ctx context.Context, call *record.Call) error
-	// Calls opens the recording. It is opened again at its end if Duration asks for more calls.
+	// Calls returns the recorded calls. Run calls it again after the last call, if Duration has not passed.
 	Calls       func() iter.Seq2[*record.Call, error]
 	Rate        Rate
 	Connections int
 	// Duration is the length of the run. With 0, each call is sent once.
 	Duration time.Duration
-	// Progress receives the number of calls, often. It may be nil.
+	// Progress is called after each call is put into the queue, with the number of calls so far. It may be nil.
 	Progress func(calls int)
 }
 
@@ -38,7 +38,7 @@ type Options struct {
 type Report struct {
 	Rate        string `json:"rate"`
 	Connections int    `json:"connections"`
-	// Calls is the number of calls, and Failed the number of those without a good answer.
+	// Calls is the number of calls, and Failed the number of calls for which Send returned an error.
 	Calls    int       `json:"calls"`
 	Failed   int       `json:"failed"`
 	Failures []Failure `json:"failures,omitempty"`
@@ -49,15 +49,16 @@ type Report struct {
 	// BehindSeconds is how late the last call was sent, because the connections were busy. A call that was due and could
 	// not be sent is late by the end of the run.
 	BehindSeconds float64 `json:"behindSeconds"`
-	// Latency counts from the time at which a call was due, so that calls that wait behind slow ones count as slow (the
-	// coordinated omission of other tools). Service counts from the time at which it was sent.
+	// Latency counts from the time at which a call was due. So if a slow call delays the next ones, these count as slow,
+	// too. Without this, a load test has the error called coordinated omission. Service counts from the time at which a
+	// call was sent.
 	Latency Percentiles `json:"latency"`
 	Service Percentiles `json:"service"`
 
 	sending time.Duration // the part of the run in which calls are sent
 }
 
-// Percentiles are those of a histogram. JSON has them in nanoseconds.
+// Percentiles are percentiles of durations. In JSON, they are in nanoseconds.
 type Percentiles struct {
 	P50  time.Duration `json:"p50"`
 	P90  time.Duration `json:"p90"`
@@ -72,8 +73,8 @@ type Failure struct {
 	Calls  int    `json:"calls"`
 }
 
-// Run sends the calls. It fails if the recording cannot be read or has no call, or if ctx ends. It ends after Duration and
-// the calls in flight.
+// Run sends the calls. It fails if the recording cannot be read or has no call, or if ctx ends. After Duration, it
+// sends no more calls, and returns when the calls in flight have ended.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	outer := ctx
 	if o.Duration > 0 {
@@ -82,7 +83,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		defer cancel()
 	}
 	m := newMeter()
-	queue := make(chan due, o.Connections)
+	queue := make(chan dueCall, o.Connections)
 	var workers sync.WaitGroup
 	began := time.Now()
 	for range o.Connections {
@@ -123,15 +124,15 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// A due is a call and the time at which it should be sent.
-type due struct {
+// A dueCall is a call and the time at which it should be sent.
+type dueCall struct {
 	call *record.Call
 	at   time.Time
 }
 
 // feed puts calls into the queue when they are due, and returns their number and when the last one was due. If the workers
 // are late, the queue is full and feed waits, but the due times stay.
-func (o *Options) feed(ctx context.Context, began time.Time, queue chan<- due) (fed int, last time.Duration, err error) {
+func (o *Options) feed(ctx context.Context, began time.Time, queue chan<- dueCall) (fed int, last time.Duration, err error) {
 	s := schedule{rate: o.Rate}
 	for {
 		before := fed
@@ -145,7 +146,7 @@ func (o *Options) feed(ctx context.Context, began time.Time, queue chan<- due) (
 				return fed, last, nil
 			}
 			select {
-			case queue <- due{call, began.Add(after)}:
+			case queue <- dueCall{call, began.Add(after)}:
 			case <-ctx.Done():
 				return fed, last, nil
 			}
@@ -160,7 +161,7 @@ func (o *Options) feed(ctx context.Context, began time.Time, queue chan<- due) (
 	}
 }
 
-// wait returns at a time. It returns false if ctx ends before.
+// wait waits until a time. It returns false if ctx ends first.
 func wait(ctx context.Context, until time.Time) bool {
 	d := time.Until(until)
 	if d <= 0 {
@@ -186,7 +187,7 @@ type meter struct {
 	behind           time.Duration // how late it was sent
 }
 
-// The range of the histograms in microseconds. A call takes at most 30 s, but it can wait long to be sent.
+// The range of the histograms, in microseconds. It is long, because a call can wait long before it is sent.
 const (
 	shortest = 1
 	longest  = int64(10 * time.Minute / time.Microsecond)
@@ -196,7 +197,8 @@ func newMeter() *meter {
 	return &meter{failures: map[string]int{}, latency: hdrhistogram.New(shortest, longest, 3), service: hdrhistogram.New(shortest, longest, 3)}
 }
 
-func (m *meter) send(ctx context.Context, send func(context.Context, *record.Call) error, one due, fromSending bool) {
+// send sends a call and measures it. If fromSending is true, the latency counts from the time at which the call is sent.
+func (m *meter) send(ctx context.Context, send func(context.Context, *record.Call) error, one dueCall, fromSending bool) {
 	sent := time.Now()
 	err := send(ctx, one.call)
 	end := time.Now()
@@ -216,7 +218,7 @@ func (m *meter) send(ctx context.Context, send func(context.Context, *record.Cal
 
 // late records how late a call was sent, if it is the last one. A call that is still in the queue at the end of the run is
 // late by then.
-func (m *meter) late(one due, sent time.Time) {
+func (m *meter) late(one dueCall, sent time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !one.at.Before(m.last) {
@@ -235,6 +237,7 @@ func (m *meter) reason(err error) string {
 	return text
 }
 
+// within returns a duration in microseconds, limited to the range of the histograms.
 func within(d time.Duration) int64 { return min(max(d.Microseconds(), shortest), longest) }
 
 func (m *meter) report() *Report {
@@ -271,7 +274,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	}
 	verdict := fmt.Sprintf("%s in %.1f s at the rate %s on %s: %.1f per second, %d failed.", textutil.Count(r.Calls, "call"), r.Seconds, r.Rate, textutil.Count(r.Connections, "connection"), r.Achieved, r.Failed)
 	if r.Late() {
-		verdict += fmt.Sprintf(" The wanted %.1f per second were not reached: the webhook is too slow for this number of connections, or this machine is.", r.Wanted)
+		verdict += fmt.Sprintf(" The wanted %.1f per second were not reached: the webhook or this machine is too slow for this number of connections.", r.Wanted)
 	}
 	_, err := io.WriteString(w, text+textutil.Wrap("", verdict, 80))
 	return err
