@@ -33,7 +33,7 @@ type TB interface {
 const goldenName = "answers.golden"
 
 // Check replays the recordings in a folder against a handler, and fails the test for each cause of a change. A change in
-// warnings or audit annotations is logged only. The test also fails if a part of the recordings cannot be read.
+// warnings or audit annotations is only logged. The test also fails if a part of the recordings cannot be read.
 //
 // An intended change is accepted by running the test with ADMITKIT_UPDATE=1, or with -update if the test binary defines this
 // flag. Check then writes the file answers.golden into the folder. It has one line for each call, so that a reviewer sees
