@@ -7,8 +7,11 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -127,4 +130,29 @@ func Fit(webhook map[string]any, v Version) (losses []Loss) {
 		}
 	}
 	return losses
+}
+
+// ExcludedByName returns the namespaces that a selector excludes by their label kubernetes.io/metadata.name.
+func ExcludedByName(selector *metav1.LabelSelector) []string {
+	if selector == nil {
+		return nil
+	}
+	var all []string
+	for _, e := range selector.MatchExpressions {
+		if e.Key == corev1.LabelMetadataName && e.Operator == metav1.LabelSelectorOpNotIn {
+			all = append(all, e.Values...)
+		}
+	}
+	return all
+}
+
+// SelectedByName reports whether a selector matches only namespaces that have the label kubernetes.io/metadata.name.
+func SelectedByName(selector *metav1.LabelSelector) bool {
+	if selector == nil {
+		return false
+	}
+	_, required := selector.MatchLabels[corev1.LabelMetadataName]
+	return required || slices.ContainsFunc(selector.MatchExpressions, func(e metav1.LabelSelectorRequirement) bool {
+		return e.Key == corev1.LabelMetadataName && (e.Operator == metav1.LabelSelectorOpIn || e.Operator == metav1.LabelSelectorOpExists)
+	})
 }

@@ -142,6 +142,22 @@ func (l *linter) newFields(h *webhook) {
 	for _, loss := range versions.Fit(content, v) {
 		l.found("AK116", h, h.at, loss.String()).Path += "." + loss.Path
 	}
+	if v.Before(versions.NameLabel) {
+		l.nameLabel(h)
+	}
+}
+
+// nameLabel reports a namespaceSelector that uses a label which the API server does not set.
+func (l *linter) nameLabel(h *webhook) {
+	effect := "the selector excludes no namespace"
+	switch {
+	case versions.SelectedByName(h.NamespaceSelector):
+		effect = "the selector matches no namespace"
+	case len(versions.ExcludedByName(h.NamespaceSelector)) == 0:
+		return
+	}
+	l.found("AK116", h, h.at.Child("namespaceSelector"), "namespaces have no label kubernetes.io/metadata.name before Kubernetes 1.21: "+effect).
+		withFix("Add the label to the namespaces: kubectl label namespace NAME kubernetes.io/metadata.name=NAME")
 }
 
 // staticSuffix is the suffix of the names of configurations in static manifests, which the API server reads from its

@@ -64,7 +64,7 @@ var rejections = []Rule{
 		"Rename one of them, or remove it.", extensible + "#webhook-configuration"},
 	{"AK116", Warning, "the API server is too old for a field",
 		"The API server drops fields that its version does not know. This rule needs the version of the API server.",
-		"admitkit manifests --kubernetes VERSION writes what a version knows. Let the handler check what the field did.", extensible + "#webhook-configuration"},
+		"Let the handler check what the field did, or remove the field if it does not matter.", extensible + "#webhook-configuration"},
 }
 
 var lockouts = []Rule{

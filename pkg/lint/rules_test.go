@@ -219,6 +219,9 @@ func rejectionRows() []row {
 		{rule: "AK115", reason: "two kinds", text: join(cleanMutating, strings.Replace(cleanValidating, "name: policy\n", "name: sidecar\n", 1))},
 		{rule: "AK113", breaks: true, reason: "v1 before 1.16", text: cleanMutating, options: Options{Kubernetes: "v1.15.12"}},
 		{rule: "AK116", breaks: true, reason: "conditions before 1.28", text: mutating("matchConditions: [{name: a, expression: \"object.metadata.name != ''\"}]"), options: Options{Kubernetes: "1.27"}, path: "webhooks[0].matchConditions"},
+		{rule: "AK116", breaks: true, reason: "namespaces by name before 1.21", text: mutating("namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [kube-system]}]}"), options: Options{Kubernetes: "1.20"}, path: "webhooks[0].namespaceSelector"},
+		{rule: "AK116", breaks: true, reason: "one namespace by name before 1.21", text: mutating("namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: shop}}"), options: Options{Kubernetes: "1.20"}, path: "webhooks[0].namespaceSelector"},
+		{rule: "AK116", reason: "namespaces by name in 1.21", text: mutating("namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [kube-system]}]}"), options: Options{Kubernetes: "1.21"}},
 		{rule: "AK116", reason: "conditions in 1.28", text: mutating("matchConditions: [{name: a, expression: \"object.metadata.name != ''\"}]"), options: Options{Kubernetes: "1.28"}},
 		{rule: "AK116", reason: "conditions, and an unknown version", text: mutating("matchConditions: [{name: a, expression: \"object.metadata.name != ''\"}]")},
 	}

@@ -111,7 +111,7 @@ func Explain(config *rest.Config, err error) error {
 	case apierrors.IsUnauthorized(err):
 		return problem.New("the cluster at %s does not accept your credentials: %w", config.Host, err).Hint("kubectl auth whoami")
 	case errors.As(err, &connecting):
-		return problem.New("cannot reach the cluster at %s: %w", config.Host, err).Hint("kubectl cluster-info")
+		return problem.New("cannot reach the cluster at %s: %w", config.Host, err).Hint("kubectl cluster-info  # with the same --kubeconfig and --context")
 	case errors.As(err, new(*tls.CertificateVerificationError)):
 		return problem.New("the certificate of the cluster at %s is not trusted: %w", config.Host, err).Hint("set certificate-authority-data in the kubeconfig to the CA of this cluster")
 	}

@@ -101,7 +101,22 @@ func (c *comparison) finish() {
 		return cmp.Or(a.key.webhook.index-b.key.webhook.index, slices.Index(changeOrder, a.Change)-slices.Index(changeOrder, b.Change), b.Calls-a.Calls, a.order-b.order)
 	})
 	maps.DeleteFunc(silent, func(_ string, is bool) bool { return !is })
-	r.Notes = c.notes(slices.Sorted(maps.Keys(silent)))
+	r.Notes = append(c.notes(slices.Sorted(maps.Keys(silent))), c.absent()...)
+}
+
+// absent returns a note if webhooks gain calls because the recording has none of theirs.
+func (c *comparison) absent() []string {
+	var names []string
+	for _, w := range c.webhooks {
+		if c.before == nil && w.Recorded == 0 && w.Gained > 0 {
+			names = append(names, w.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("the recording has no call of %s, so all calls for it count as gained, even if it received them: "+
+		"give the configurations of that time with --against", or(names))}
 }
 
 // count adds the calls of a change to those of the webhook.

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -114,9 +115,9 @@ func (s *Set) v1beta1(mutating *admissionregistrationv1.MutatingWebhookConfigura
 // noteNameLabel adds a note if a webhook excludes namespaces by the label that early API servers do not set.
 func (s *Set) noteNameLabel(mutating *admissionregistrationv1.MutatingWebhookConfiguration, validating *admissionregistrationv1.ValidatingWebhookConfiguration) {
 	for _, w := range selected(mutating, validating) {
-		if namespaces := excludedByName(w.namespaceSelector); len(namespaces) > 0 {
+		if namespaces := versions.ExcludedByName(w.namespaceSelector); len(namespaces) > 0 {
 			s.note("before Kubernetes 1.21, namespaces have no label %s, so the namespaceSelector excludes no namespace: add the label to %s",
-				nameLabel, strings.Join(namespaces, ", "))
+				corev1.LabelMetadataName, strings.Join(namespaces, ", "))
 			break
 		}
 	}
@@ -202,23 +203,6 @@ func (w *selector) coversConfigurations() bool {
 
 func containsAny(all []string, some ...string) bool {
 	return slices.ContainsFunc(some, func(one string) bool { return slices.Contains(all, one) })
-}
-
-const nameLabel = "kubernetes.io/metadata.name"
-
-// excludedByName returns the namespaces that a selector excludes by the label kubernetes.io/metadata.name, which API
-// servers before 1.21 do not set.
-func excludedByName(selector *metav1.LabelSelector) []string {
-	if selector == nil {
-		return nil
-	}
-	var all []string
-	for _, e := range selector.MatchExpressions {
-		if e.Key == nameLabel && e.Operator == metav1.LabelSelectorOpNotIn {
-			all = append(all, e.Values...)
-		}
-	}
-	return all
 }
 
 // Write returns the files as one YAML stream, or as one JSON List.
