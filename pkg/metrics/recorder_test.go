@@ -4,6 +4,10 @@ package metrics_test
 
 import (
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,7 +15,6 @@ import (
 
 	"github.com/admitkit/admitkit/pkg/metrics"
 	"github.com/admitkit/admitkit/pkg/record"
-	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
 // TestRecorder requires that a scrape shows each number of a recorder.
@@ -60,7 +63,11 @@ func TestRecorderCounts(t *testing.T) {
 	if err := metrics.Recorder(reg, "hooks", recorder.Stats); err != nil {
 		t.Fatal(err)
 	}
-	observe(recorder, mutating("a.example.com"), webhook.Observation{Outcome: webhook.Allowed, Body: []byte("{}"), Answer: []byte("{}")})
+	answers := recorder.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, "{}")
+	}))
+	answers.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mutate", strings.NewReader("{}")))
 	if err := recorder.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
