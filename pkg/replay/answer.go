@@ -47,6 +47,8 @@ type answer struct {
 	// redacted is the same answer with pseudonyms in place of secrets. It is set if the pseudonyms of the recording were made
 	// with another key. A value that differs between the two is a secret, and cannot be compared with the recording.
 	redacted *answer
+	// hides is set by compare if it left out a secret of this answer.
+	hides bool
 }
 
 // parse returns the answer in the body of an HTTP response, as the API server understands it. kind is the type of the
@@ -185,7 +187,11 @@ func (a *answer) notes() string {
 // sameNotes reports whether the answers have the same warnings and audit annotations. It returns true if they cannot be
 // compared: if a hook did not enforce, or if they have a secret.
 func (a *answer) sameNotes(b *answer) bool {
-	if a.withheld || b.withheld || b.redacted != nil && b.redacted.notes() != b.notes() {
+	if b.redacted != nil && b.redacted.notes() != b.notes() {
+		b.hides = true
+		return true
+	}
+	if a.withheld || b.withheld {
 		return true
 	}
 	return a.notes() == b.notes()

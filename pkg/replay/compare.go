@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,7 +48,9 @@ type skipped string
 // compare returns the difference between two answers to a request, or nil. It applies their patches to the object of the
 // request.
 func compare(req *review.Request, before, after *answer) (*difference, skipped) {
-	name := func(text string) string { return textutil.Clip(textutil.WithoutName(text, req.Name), 300) }
+	name := func(text string) string {
+		return textutil.Clip(textutil.WithoutName(afterKind(req, text), req.Name), 300)
+	}
 	d := &difference{before: before.String(), after: after.String()}
 	switch {
 	case before.failure != "" && after.failure != "":
@@ -82,9 +85,20 @@ func compare(req *review.Request, before, after *answer) (*difference, skipped) 
 	return nil, ""
 }
 
+// afterKind replaces the name of the object by "…" where it follows the kind, as in "Pod web". Elsewhere, a short name may be
+// another word.
+func afterKind(req *review.Request, text string) string {
+	if req.Name == "" || !strings.Contains(text, req.Name) {
+		return text
+	}
+	after := regexp.MustCompile(`(?i)\b(` + regexp.QuoteMeta(req.Kind.Kind) + `s?[ /])` + regexp.QuoteMeta(req.Name) + `($|[^a-z0-9.-])`)
+	return after.ReplaceAllString(text, "${1}…${2}")
+}
+
 // sameStatus reports whether two denials are equal. A hook that does not enforce records only the message of a denial.
 func sameStatus(a, b *answer) bool {
 	if b.redacted != nil && b.redacted.message() != b.message() {
+		b.hides = true
 		return true // the message has a secret
 	}
 	if a.withheld || b.withheld {
@@ -130,6 +144,7 @@ func compareObjects(before, after *answer) (*difference, skipped) {
 	if after.redacted != nil && after.redacted.object != nil {
 		if other, err := decode(after.redacted.object); err == nil {
 			was, is = withoutSecrets(was, is, other)
+			after.hides = hides(is)
 		}
 	}
 	ops, err := patch.Values(was, is)

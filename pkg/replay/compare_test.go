@@ -195,3 +195,18 @@ func FuzzCompare(f *testing.F) {
 		}
 	})
 }
+
+func TestAfterKind(t *testing.T) {
+	req := &review.Request{Name: "web"}
+	req.Kind.Kind = "Pod"
+	for text, want := range map[string]string{
+		"Pod web uses the network of its node": "Pod … uses the network of its node",
+		"pods/web, pod web.":                   "pods/…, pod ….",
+		"the web Pod needs a web label":        "the web Pod needs a web label",
+		"Pod web-1 and Pod website":            "Pod web-1 and Pod website",
+	} {
+		if got := afterKind(req, text); got != want {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
+	}
+}

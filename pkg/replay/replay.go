@@ -106,6 +106,7 @@ type result struct {
 	request    *review.Request
 	difference *difference
 	skipped    skipped
+	hides      bool          // a secret in the answer was not compared
 	latency    time.Duration // of the new version
 	oldLatency time.Duration // of the old version, or as recorded
 }
@@ -162,19 +163,23 @@ func (r *runner) replay(ctx context.Context, at place, call *record.Call) *resul
 	}
 	out.request = req
 	var before *answer
+	key := call.Key
+	if r.Old != nil && key != "" {
+		key = r.redaction.keyID // so that the report shows pseudonyms
+	}
 	if r.Old == nil {
+		if r.KeyFile != "" && key != "" && key != r.redaction.keyID {
+			out.skipped = "the key file has another key than the recorder had"
+			return out
+		}
 		var reason string
 		if before, reason = recorded(req, call); reason != "" {
 			out.skipped = skipped(reason)
 			return out
 		}
-	} else if before, out.oldLatency, err = r.answer(ctx, r.Old, req, call, ""); err != nil {
+	} else if before, out.oldLatency, err = r.answer(ctx, r.Old, req, call, key); err != nil {
 		out.skipped = skipped(err.Error())
 		return out
-	}
-	key := call.Key
-	if r.Old != nil {
-		key = ""
 	}
 	after, took, err := r.answer(ctx, r.New, req, call, key)
 	if out.latency = took; err != nil {
@@ -182,6 +187,7 @@ func (r *runner) replay(ctx context.Context, at place, call *record.Call) *resul
 		return out
 	}
 	out.difference, out.skipped = compare(req, before, after)
+	out.hides = after.hides
 	return out
 }
 

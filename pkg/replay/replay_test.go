@@ -119,8 +119,19 @@ func TestChangedSecrets(t *testing.T) {
 	if r := run(t, Options{Files: []string{dir}, New: Handler(with("hunter3-hunter3")), KeyFile: key}); causes(r) != "1 patch CREATE pods: the patched object differs in spec.containers[*].env[*].value" {
 		t.Errorf("with the key: %s", causes(r))
 	}
-	if r := run(t, Options{Files: []string{dir}, New: Handler(with("hunter3-hunter3"))}); causes(r) != "" {
-		t.Errorf("without the key: %s", causes(r))
+	if r := run(t, Options{Files: []string{dir}, New: Handler(with("hunter3-hunter3"))}); causes(r) != "" || r.Secrets != 1 {
+		t.Errorf("without the key: %s, and %d calls with secrets", causes(r), r.Secrets)
+	}
+	wrong := t.TempDir() + "/key"
+	recordWith(t, with("any"), record.Options{KeyFile: wrong}, pod)
+	if r := run(t, Options{Files: []string{dir}, New: Handler(with("hunter3-hunter3")), KeyFile: wrong}); r.Compared() != 0 || len(r.NotCompared) != 1 {
+		t.Errorf("with another key: %s", asJSON(t, r))
+	}
+	for _, keyFile := range []string{"", key} {
+		r := run(t, Options{Files: []string{dir}, Old: Handler(with("hunter2-hunter2")), New: Handler(with("hunter3-hunter3")), KeyFile: keyFile})
+		if r.Changed != 1 || strings.Contains(asJSON(t, r), "hunter") {
+			t.Errorf("two versions, and the key file %q: %s", keyFile, asJSON(t, r))
+		}
 	}
 	other := mutating(func(pod *corev1.Pod) {
 		pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "OTHER", Value: "hunter3-hunter3"}}

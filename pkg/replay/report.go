@@ -26,6 +26,8 @@ type Report struct {
 	// NotCompared counts the calls without a comparison, by reason. Excluded is the number of calls of other webhooks.
 	NotCompared []Reason `json:"notCompared,omitempty"`
 	Excluded    int      `json:"excluded,omitempty"`
+	// Secrets is the number of compared calls with a secret in the answer that was not compared, for lack of the key.
+	Secrets int `json:"secrets,omitempty"`
 	// Before and After are the latencies of the compared calls. Without [Options].Old, Before was recorded, usually on
 	// another machine.
 	Before Latency `json:"latencyBefore"`
@@ -98,6 +100,9 @@ func (r *Report) add(one *result) {
 		}
 		r.reasons[reason]++
 		return
+	}
+	if one.hides {
+		r.Secrets++
 	}
 	limit := time.Minute.Microseconds()
 	_ = r.old.RecordValue(min(one.oldLatency.Microseconds(), limit)) // it is in the range

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/admitkit/admitkit/internal/redact"
 	"github.com/admitkit/admitkit/pkg/record"
@@ -19,21 +20,19 @@ const hidden = "(secret)"
 // A redaction replaces the secrets in answers by pseudonyms, so that the answers can be compared with recorded ones.
 type redaction struct {
 	redactor *redact.Redactor
-	keyID    string // the ID of the recorder's key, or "" if the key is not known
+	keyID    string // of the recorder's key, or of a random key if that is not known
 }
 
 func newRedaction(keyFile string, paths []string) (*redaction, error) {
-	key, c := redact.NewKey(), &redaction{}
+	key := redact.NewKey()
 	if keyFile != "" {
 		var err error
 		if key, err = redact.ReadKey(keyFile); err != nil {
 			return nil, err
 		}
-		c.keyID = key.ID()
 	}
-	var err error
-	c.redactor, err = redact.New(key, paths)
-	return c, err
+	redactor, err := redact.New(key, paths)
+	return &redaction{redactor, key.ID()}, err
 }
 
 // parse returns the answer of a version to a recorded call, in the form of the recorded answers. recordedKey is the ID of
@@ -131,4 +130,19 @@ func nameOf(element any) string {
 	m, _ := element.(map[string]any)
 	name, _ := m["name"].(string)
 	return name
+}
+
+// hides reports whether withoutSecrets replaced a value in a document.
+func hides(document any) bool {
+	switch v := document.(type) {
+	case map[string]any:
+		for _, member := range v {
+			if hides(member) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, hides)
+	}
+	return document == any(hidden)
 }

@@ -81,6 +81,9 @@ func (r *Report) writeNotCompared(t *strings.Builder, p Painter) {
 	for _, n := range r.NotCompared {
 		lines = append(lines, fmt.Sprintf("%s: %s", textutil.Count(n.Calls, "call"), n.Reason))
 	}
+	if r.Secrets > 0 {
+		lines = append(lines, "secrets in the answers to "+textutil.Count(r.Secrets, "call")+": for these, give the key file of the recorder")
+	}
 	if r.Excluded > 0 {
 		lines = append(lines, textutil.Count(r.Excluded, "call")+" of other webhooks")
 	}
