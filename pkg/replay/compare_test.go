@@ -197,7 +197,8 @@ func FuzzCompare(f *testing.F) {
 }
 
 func TestAfterKind(t *testing.T) {
-	req := &review.Request{Name: "web"}
+	req := &review.Request{}
+	req.Name = "web"
 	req.Kind.Kind = "Pod"
 	for text, want := range map[string]string{
 		"Pod web uses the network of its node": "Pod … uses the network of its node",
