@@ -91,7 +91,7 @@ func afterKind(req *review.Request, text string) string {
 	if req.Name == "" || !strings.Contains(text, req.Name) {
 		return text
 	}
-	after := regexp.MustCompile(`(?i)\b(` + regexp.QuoteMeta(req.Kind.Kind) + `s?[ /])` + regexp.QuoteMeta(req.Name) + `($|[^a-z0-9.-])`)
+	after := regexp.MustCompile(`(?i)\b(` + regexp.QuoteMeta(req.Kind.Kind) + `s?[ /])` + regexp.QuoteMeta(req.Name) + `(\.?(?:$|[^a-z0-9.-]))`)
 	return after.ReplaceAllString(text, "${1}…${2}")
 }
 
