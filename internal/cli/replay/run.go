@@ -90,7 +90,18 @@ func Run(ctx context.Context, s *screen.Screen, o Options) (*Report, error) {
 	if err != nil {
 		return nil, explained(err)
 	}
+	if o.Hook != "" && unserved(report) {
+		return nil, problem.New("no recorded call is for a hook of %s: %s", o.Hook, report.Changes[0].Cause).
+			Hint("give the hooks the paths of the recording").Hint("--url URL-WITH-PATH, to send all calls to one hook")
+	}
 	return &Report{report}, nil
+}
+
+// unserved reports whether the server has no hook at the path of any recorded call.
+func unserved(r *replay.Report) bool {
+	return r.Same == 0 && len(r.Changes) > 0 && !slices.ContainsFunc(r.Changes, func(c replay.Change) bool {
+		return c.Class != replay.Failure || !strings.Contains(c.Cause, "no hook is served at")
+	})
 }
 
 // fileExists returns an error if keyFile is not empty and there is no such file.
