@@ -3,8 +3,10 @@
 package explore
 
 import (
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/laws"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
@@ -31,18 +33,27 @@ func (r *Run) SetAside(f *laws.Finding) bool {
 	}
 	switch keeps := r.keeps(x, f.Outcomes[0].After, changes); {
 	case keeps:
-		f.Advice = single && r.generates(f, x, values)
+		f.Advice = single && r.generates(f, x, values, slices.ContainsFunc(changes, isTime))
 	case !single || !onlyReplaced(changes):
 		return false
 	default:
 		law, kept = "", "The"
 	}
-	for _, path := range paths {
-		r.Exceptions = append(r.Exceptions, laws.Exception{Path: path, Law: law})
+	for i, path := range paths {
+		if all := forAllElements(path); slices.ContainsFunc(r.Exceptions, func(e laws.Exception) bool { return e.Law == law && forAllElements(e.Path) == all }) {
+			paths[i] = all // the same value was drawn in another element
+		}
+		r.Exceptions = append(r.Exceptions, laws.Exception{Path: paths[i], Law: law})
 	}
 	f.Summary += ". " + kept + " other laws are checked without " + strings.Join(paths, ", ")
 	return true
 }
+
+// elementKey matches the key of an element in the pattern of a path, such as [name=app].
+var elementKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\[[^\]=]*=[^\]]*\]`) })
+
+// forAllElements returns a pattern that has "*" in place of each key of an element.
+func forAllElements(pattern string) string { return elementKey().ReplaceAllString(pattern, "[*]") }
 
 // onlyReplaced reports whether changes only replace values.
 func onlyReplaced(changes []tree.Change) bool {
@@ -92,7 +103,8 @@ func (r *Run) varies(f *laws.Finding) bool {
 		return false
 	}
 	r.varied++
-	before := r.Tally.findings(laws.L3)
+	known := func() int { return r.Tally.findings(laws.L3) + len(r.Exceptions) } // advice beyond the limit adds exceptions only
+	before := known()
 	for _, variant := range []laws.Variant{"", laws.NextSecond} {
 		if variant == laws.NextSecond && (!r.uses(LaterCalls) || !slices.ContainsFunc(changes, isTime) || r.waited >= mostWaited) {
 			break
@@ -101,7 +113,7 @@ func (r *Run) varies(f *laws.Finding) bool {
 			r.waited++
 		}
 		for _, out := range f.Outcomes[max(0, len(f.Outcomes)-2):] {
-			if len(out.Calls) == 0 || r.Tally.findings(laws.L3) > before {
+			if len(out.Calls) == 0 || known() > before {
 				continue
 			}
 			if sent, err := tree.Decode(out.Calls[0].Exchange.Object); err == nil {
@@ -109,7 +121,7 @@ func (r *Run) varies(f *laws.Finding) bool {
 			}
 		}
 	}
-	if r.Tally.findings(laws.L3) == before {
+	if known() == before {
 		return false
 	}
 	again, _ := r.Check(&f.Case)

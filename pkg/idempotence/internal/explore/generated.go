@@ -119,13 +119,17 @@ const laterDraws = 3
 // time: they are absent in x, and different in each of several calls of one instance and of fresh ones. So a counter in
 // the memory of the program does not count, because two replicas have the same numbers. The API server generates
 // the name of an object, and the name of an added element must not depend on chance, because other parts refer to it.
-func (r *Run) generates(f *laws.Finding, x *objects.Object, values []drawnValue) bool {
+// If hasTime is set, one of the values may be a time, so the calls are made in different seconds.
+func (r *Run) generates(f *laws.Finding, x *objects.Object, values []drawnValue, hasTime bool) bool {
 	if len(f.Case.Before) > 0 || slices.ContainsFunc(values, func(v drawnValue) bool { return !isAbsent(x.Doc, v) }) {
 		return false
 	}
 	number, later := draws, false
 	switch f.Case.Variant {
 	case "", laws.Few:
+		if hasTime {
+			number, later = laterDraws, true
+		}
 	case laws.NextSecond, laws.AnotherTime:
 		number, later = laterDraws, true
 	default:
