@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -158,6 +159,18 @@ func TestFindingsAreWeighed(t *testing.T) {
 			if list, _ := access["allowed"].([]any); len(list) == 0 {
 				access["allowed"] = []any{"::/0", "0.0.0.0/0"}
 			}
+		}, ""},
+		{"writes a coarse time where there is none", func(r *admissionv1.AdmissionRequest, doc document) {
+			if at(doc, "spec")["id"] == nil {
+				at(doc, "spec")["id"] = fmt.Sprint("at-", time.Now().UnixMilli()/50)
+			}
+		}, ""},
+		{"draws an ID for all elements without one", func(_ *admissionv1.AdmissionRequest, doc document) {
+			forEach(at(doc, "spec")["env"], func(variable document) {
+				if variable["id"] == nil {
+					variable["id"] = fmt.Sprint("id-", drawn.Add(1))
+				}
+			})
 		}, ""},
 		{"draws a name and keeps it", func(_ *admissionv1.AdmissionRequest, doc document) {
 			if at(doc, "spec")["id"] == nil {
