@@ -50,8 +50,8 @@ func newRoot(s *screen.Screen) *cobra.Command {
 		Short: "Scaffold, run, verify, lint and explain Kubernetes admission webhooks",
 		Long: `Scaffold, run, verify, lint and explain Kubernetes admission webhooks.
 
-"verify", "lint", "explain", "audit" and "record" work with webhooks in any
-language.
+"verify", "lint", "explain", "audit", "doctor", "record" and "replay" work with
+webhooks in any language.
 "init", "add", "manifests" and "dev" are for hooks in Go. "dev --url" registers a
 running webhook, in any language.
 

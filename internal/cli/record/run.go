@@ -192,10 +192,10 @@ func (n *notes) summary(dir string, s record.Stats) {
 	dropped := s.QueueFull + s.DiskFailed + s.TooLarge + s.Unreadable
 	text := fmt.Sprintf("recorded %s in %s", textutil.Count(int(s.Recorded), "call"), dir)
 	if s.NotSampled > 0 {
-		text += fmt.Sprintf("; %d were not sampled", s.NotSampled)
+		text += fmt.Sprintf("; %d not sampled", s.NotSampled)
 	}
 	if dropped > 0 {
-		text += fmt.Sprintf("; %d were dropped (queue full %d, disk failed %d, too large %d, unreadable %d)",
+		text += fmt.Sprintf("; %d dropped (queue full %d, disk failed %d, too large %d, unreadable %d)",
 			dropped, s.QueueFull, s.DiskFailed, s.TooLarge, s.Unreadable)
 	}
 	n.note("%s", text)
