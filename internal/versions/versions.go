@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,11 +26,14 @@ func (v Version) Before(minor int) bool {
 	return cmp.Or(cmp.Compare(v.Major, 1), cmp.Compare(v.Minor, minor)) < 0
 }
 
-var version = regexp.MustCompile(`^v?([0-9]{1,4})\.([0-9]{1,4})(\.[0-9]+)?([-+].*)?$`)
+// version is compiled at its first use, so that programs start fast.
+var version = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^v?([0-9]{1,4})\.([0-9]{1,4})(\.[0-9]+)?([-+].*)?$`)
+})
 
 // Parse reads a version, such as 1.36, v1.36.3 or v1.36.3-gke.100.
 func Parse(text string) (Version, bool) {
-	parts := version.FindStringSubmatch(text)
+	parts := version().FindStringSubmatch(text)
 	if parts == nil {
 		return Version{}, false
 	}

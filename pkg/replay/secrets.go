@@ -109,8 +109,8 @@ func withoutSecrets(before, after, redacted any) (newBefore, newAfter any) {
 	return before, after
 }
 
-// partner returns the index in before of the element that corresponds to element i of after. This is the element with the
-// same name or, if element i has no name, the one at the same index. It returns -1 if there is none.
+// partner returns the index in before of the element that corresponds to element i of after: the element with the same name
+// or, for an element without a name, the element at the same index. It returns -1 if no element corresponds.
 func partner(before, after []any, i int) int {
 	if name := nameOf(after[i]); name != "" {
 		for j := range before {

@@ -57,7 +57,7 @@ func RunLoad(ctx context.Context, s *screen.Screen, o Options) (*LoadReport, err
 	return &LoadReport{report}, nil
 }
 
-// send sends a call. It fails unless the answer has the code 200. A denial is not a failure.
+// send sends a call. It fails unless the HTTP code is one that the API server accepts, 200 to 206. A denial is not a failure.
 func (o *Options) send(ctx context.Context, target *replay.Target, call *record.Call) error {
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()

@@ -117,7 +117,7 @@ func (o *Outputs) Check(s *Screen) error {
 	return nil
 }
 
-// Only returns an error if a chosen format is none of those that a kind of run has.
+// Only returns an error if a chosen format is not one of forms, the formats of a kind of run.
 func (o *Outputs) Only(run string, forms ...string) error {
 	for _, c := range o.chosen {
 		if !slices.Contains(forms, c.form) {

@@ -64,7 +64,7 @@ func TestRead(t *testing.T) {
 		name, text   string
 		calls, lines int
 		skipped      int
-		note         string // a part of the notes, or empty if there are none
+		note         string // a part of the notes; empty if no note is expected
 	}{
 		{"plain", line(review) + line(review), 2, 2, 0, ""},
 		{"compressed", whole, 100, 100, 0, ""},

@@ -21,7 +21,7 @@ import (
 
 // Options configure Run. All but Duration and Progress are required.
 type Options struct {
-	// Send sends a call, and returns an error if the webhook does not answer it with the code 200. It is called by
+	// Send sends a call, and returns an error if the answer is not one that the API server accepts. It is called by
 	// Connections goroutines.
 	Send func(ctx context.Context, call *record.Call) error
 	// Calls returns the recorded calls. Run calls it again after the last call, if Duration has not passed.

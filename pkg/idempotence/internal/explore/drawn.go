@@ -40,8 +40,8 @@ func (r *Run) SetAside(f *laws.Finding) bool {
 		law, kept = "", "The"
 	}
 	for i, path := range paths {
-		if all := forAllElements(path); slices.ContainsFunc(r.Exceptions, func(e laws.Exception) bool { return e.Law == law && forAllElements(e.Path) == all }) {
-			paths[i] = all // the same value was drawn in another element
+		if all := forAllElements(path); law == laws.L3 && slices.ContainsFunc(r.Exceptions, func(e laws.Exception) bool { return e.Law == law && forAllElements(e.Path) == all }) {
+			paths[i] = all // the same value was drawn, and kept, in another element
 		}
 		r.Exceptions = append(r.Exceptions, laws.Exception{Path: paths[i], Law: law})
 	}
