@@ -10,8 +10,8 @@
 //   - The hook asks the API server for the permissions of users, and keeps the answers: those that allow for 5 minutes,
 //     and others for 30 s. For that time, the hook does not notice a changed role. The original asks every time.
 //   - If the API server does not answer such a question, the hook fails and the failurePolicy decides.
-//   - The hook discovers the kinds of owners itself. Like the original, it may not know a new kind for up to 30 s. Until
-//     the first discovery, the hook fails for references that block.
+//   - The hook discovers the kinds of owners itself, before the program is ready. Like the original, it may not know a
+//     new kind for up to 30 s.
 //   - For a new object, the API server calls the hook only if an owner reference blocks, because no other can be denied.
 //   - The API server never calls webhooks for webhook configurations, admission policies or their bindings. So the
 //     owner references of these objects are not checked.

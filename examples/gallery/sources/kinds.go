@@ -20,6 +20,8 @@ import (
 const (
 	// rediscoverEvery is the time between two discoveries, as in the API server for its own admission controllers.
 	rediscoverEvery = 30 * time.Second
+	// retryEvery is the time between two discoveries until the first one succeeds.
+	retryEvery = time.Second
 	// discoveryTimeout limits each request of a discovery.
 	discoveryTimeout = 10 * time.Second
 )
@@ -37,7 +39,7 @@ type discovered struct {
 }
 
 // Kinds returns a mapper of the kinds that the API server serves. It needs no permission, because every user may
-// discover them.
+// discover them. The program is ready only when the kinds are known.
 func (s *Sources) Kinds() (*Kinds, error) {
 	config := rest.CopyConfig(s.deps.Config)
 	config.Timeout = discoveryTimeout
@@ -47,21 +49,36 @@ func (s *Sources) Kinds() (*Kinds, error) {
 	}
 	k := &Kinds{client: client}
 	s.deps.Run(k)
+	s.deps.ReadyIf("the kinds of the API server", k.known)
 	return k, nil
 }
 
-// Start discovers the kinds at once and then every 30 s, until ctx ends.
+// Start discovers the kinds at once, then every second until they are known, and then every 30 s. It returns when ctx
+// ends.
 func (k *Kinds) Start(ctx context.Context) error {
-	wait.Until(k.discover, rediscoverEvery, ctx.Done())
+	try := func(enough bool) wait.ConditionWithContextFunc {
+		return func(context.Context) (bool, error) {
+			k.discover()
+			return enough && k.known(), nil
+		}
+	}
+	_ = wait.PollUntilContextCancel(ctx, retryEvery, true, try(true)) // it fails only when ctx ends, like the next line
+	_ = wait.PollUntilContextCancel(ctx, rediscoverEvery, false, try(false))
 	return nil
+}
+
+// known reports whether a discovery has succeeded.
+func (k *Kinds) known() bool {
+	last := k.last.Load()
+	return last != nil && last.mapper != nil
 }
 
 func (k *Kinds) discover() {
 	groups, err := restmapper.GetAPIGroupResources(k.client)
-	switch last := k.last.Load(); {
+	switch {
 	case err == nil:
 		k.last.Store(&discovered{mapper: restmapper.NewDiscoveryRESTMapper(groups)})
-	case last == nil || last.mapper == nil:
+	case !k.known():
 		k.last.Store(&discovered{err: err})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"path"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -132,7 +133,6 @@ func TestProgramsWithoutInformers(t *testing.T) {
 	for name, use := range map[string]func(*Sources){
 		"nothing": func(*Sources) {},
 		"pods":    func(s *Sources) { _, _ = s.Pods() },
-		"kinds":   func(s *Sources) { _, _ = s.Kinds() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			deps, s := start(t)
@@ -207,7 +207,8 @@ func TestKindsThatCannotBeDiscovered(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	s, err := New(program.NewDeps(&rest.Config{Host: server.URL}, logr.Discard()))
+	deps := program.NewDeps(&rest.Config{Host: server.URL}, logr.Discard())
+	s, err := New(deps)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,6 +218,9 @@ func TestKindsThatCannotBeDiscovered(t *testing.T) {
 	}
 	pod := schema.GroupKind{Kind: "Pod"}
 	kinds.discover()
+	if err := deps.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "the kinds of the API server") {
+		t.Errorf("before the kinds are known, the program is ready: %v", err)
+	}
 	var status apierrors.APIStatus
 	if _, err := kinds.RESTMappings(pod, "v1"); err == nil || errors.As(err, &status) || meta.IsNoMatchError(err) {
 		t.Errorf("got %v", err)
@@ -226,6 +230,9 @@ func TestKindsThatCannotBeDiscovered(t *testing.T) {
 		kinds.discover()
 		if _, err := kinds.RESTMappings(pod, "v1"); err != nil {
 			t.Errorf("down %v: got %v", isDown, err)
+		}
+		if err := deps.Ready(t.Context()); err != nil {
+			t.Errorf("down %v: %v", isDown, err)
 		}
 	}
 }
