@@ -172,6 +172,15 @@ func TestFindingsAreWeighed(t *testing.T) {
 				}
 			})
 		}, ""},
+		{"draws an ID for elements of two kinds", func(_ *admissionv1.AdmissionRequest, doc document) {
+			forEach(at(doc, "spec")["env"], func(variable document) {
+				for _, kind := range []string{"disk", "network"} {
+					if of, ok := variable[kind].(document); ok && (of["id"] == nil || of["id"] == "") {
+						of["id"] = fmt.Sprintf("%x", sha256.Sum256([]byte(fmt.Sprint(drawn.Add(1)))))
+					}
+				}
+			})
+		}, ""},
 		{"draws a name and keeps it", func(_ *admissionv1.AdmissionRequest, doc document) {
 			if at(doc, "spec")["id"] == nil {
 				at(doc, "spec")["id"] = fmt.Sprint("id-", drawn.Add(1))
@@ -222,6 +231,12 @@ func TestFindingsAreWeighed(t *testing.T) {
 			}
 			if strings.Contains(tt.name, "all elements") {
 				sample.Object["spec"].(document)["env"] = []any{document{"name": "a"}, document{"name": "b"}}
+			}
+			if strings.Contains(tt.name, "two kinds") {
+				disk, network := document{"size": int64(1)}, document{"loss": int64(1)}
+				sample.Object["spec"].(document)["env"] = []any{
+					document{"name": "a", "disk": disk}, document{"name": "b", "network": network}, document{"name": "c", "disk": disk},
+				}
 			}
 			report, err := Run(t.Context(), subject, Options{
 				Objects: 6, Samples: []runtime.Object{sample}, CRDs: []*apiextensionsv1.CustomResourceDefinition{jobCRD()},

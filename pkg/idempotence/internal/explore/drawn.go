@@ -49,6 +49,15 @@ func (r *Run) SetAside(f *laws.Finding) bool {
 	return true
 }
 
+// setAsideToo sets aside the values of a finding about L3 that repeats an earlier one. Its values may be in an element
+// for which no exception exists yet. Otherwise, other laws would fail because of them.
+func (r *Run) setAsideToo(f *laws.Finding) {
+	if f.Case.Law == laws.L3 && !r.Impure && r.repeated < maxFindings {
+		r.repeated++
+		r.SetAside(f)
+	}
+}
+
 // elementKey matches the key of an element in the pattern of a path, such as [name=app].
 var elementKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\[[^\]=]*=[^\]]*\]`) })
 

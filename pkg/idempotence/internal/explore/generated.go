@@ -121,7 +121,7 @@ const laterDraws = 3
 // the name of an object, and the name of an added element must not depend on chance, because other parts refer to it.
 // If hasTime is set, one of the values may be a time, so the calls are made in different seconds.
 func (r *Run) generates(f *laws.Finding, x *objects.Object, values []drawnValue, hasTime bool) bool {
-	if len(f.Case.Before) > 0 || slices.ContainsFunc(values, func(v drawnValue) bool { return !isAbsent(x.Doc, v) }) {
+	if slices.ContainsFunc(values, func(v drawnValue) bool { return !isAbsent(x.Doc, v) }) {
 		return false
 	}
 	number, later := draws, false

@@ -50,6 +50,7 @@ type Run struct {
 	varied   int       // number of findings whose requests were repeated
 	waited   int       // number of findings whose requests were repeated in the next second
 	filled   int       // number of invalid objects that were sent to learn what the webhook fills
+	repeated int       // number of findings about L3 that repeat another and were passed to SetAside
 }
 
 // New returns a run that sends its requests through s. It sets options.Inputs, and disables the checks of the families
@@ -97,7 +98,11 @@ func (r *Run) try(c *laws.Case) {
 		return
 	}
 	places := r.PlacesOf(f)
-	if r.Tally.knows(f, places...) || r.repeatsRefusal(f) || r.varies(f) {
+	if r.Tally.knows(f, places...) {
+		r.setAsideToo(f)
+		return
+	}
+	if r.repeatsRefusal(f) || r.varies(f) {
 		return
 	}
 	late := slices.ContainsFunc(f.Outcomes, (*session.Outcome).Late)
@@ -114,6 +119,7 @@ func (r *Run) try(c *laws.Case) {
 	})
 	smaller := r.PlacesOf(f)
 	if r.Tally.knows(f, smaller...) { // the smaller case fails in another way
+		r.setAsideToo(f)
 		return
 	}
 	places = append(places, smaller...)
