@@ -16,6 +16,7 @@ type caller struct {
 	chain     chained
 	recording *recording
 	selector  *selector
+	policies  *evaluations
 }
 
 func newCaller(e *engine, s *inprocess.Subject) *caller {
@@ -24,7 +25,7 @@ func newCaller(e *engine, s *inprocess.Subject) *caller {
 		beforeCall: func(h *inprocess.Hook) { sel.selectMutating(h.Index + 1) }, // the patch of h is not applied yet
 		reinvokes:  func() { sel.selectMutating(len(e.mutating)) },
 	}
-	return &caller{subject: s, chain: e.admission, recording: rec, selector: sel}
+	return &caller{subject: s, chain: e.admission, recording: rec, selector: sel, policies: &evaluations{round: func() int { return rec.round }}}
 }
 
 // Mutate implements inprocess.WebhookStages. It calls the mutating webhooks.

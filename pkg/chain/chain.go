@@ -72,6 +72,8 @@ type Result struct {
 	// Calls are the calls of webhooks in the order in which they began. Validating webhooks are
 	// called concurrently, so their calls are in the order of the configurations.
 	Calls []Call
+	// Evaluations are the evaluations of admission policies, in order.
+	Evaluations []Evaluation
 	// Warnings are the warnings that the client receives, in order.
 	Warnings []string
 	// Annotations are the annotations of the audit event.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
+	"github.com/admitkit/admitkit/pkg/chain/internal/policy"
 )
 
 // Chain is the engine that [New] returns. Besides Admit, it has Explain, which calls no webhooks.
@@ -47,7 +48,7 @@ func (c *Chain) Admit(ctx context.Context, req Request) (*Result, error) {
 			return refusal
 		}
 		defer calls.finish()
-		return inprocess.NewRun(s, calls, c.storage()).Admit(inprocess.WithRecorder(ctx, calls.recording))
+		return inprocess.NewRun(s, calls, c.storage()).Admit(policy.WithRecorder(inprocess.WithRecorder(ctx, calls.recording), calls.policies))
 	})
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return nil, ctx.Err()
@@ -71,7 +72,7 @@ func (c *Chain) Explain(ctx context.Context, req Request) (*Explanation, error) 
 		return nil, err
 	}
 	s.Context = ctx
-	e := &explaining{subject: s, predicates: &c.predicates, mutating: c.mutating, validating: c.validating, explanation: &Explanation{}}
+	e := &explaining{engine: c.engine, subject: s, explanation: &Explanation{}}
 	defer c.holdNamespace(s.DecodedRequest)()
 	_, err = withWarnings(ctx, func(ctx context.Context) error {
 		if refusal != nil {

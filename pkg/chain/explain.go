@@ -15,6 +15,11 @@ import (
 type Explanation struct {
 	// Webhooks are in the order in which the API server calls them, mutating webhooks first.
 	Webhooks []Explained
+	// Policies are the admission policies, each with one of its bindings, in the order in which the API server evaluates
+	// them: mutating policies before the first webhook, and validating policies before the first validating webhook.
+	// Mutating policies change the object for the predicates of the webhooks. Explain evaluates them once, although their
+	// own changes may let the API server evaluate them again.
+	Policies []ExplainedPolicy
 	// Rejection is the status if the API server itself rejects the request, or nil. It rejects
 	// before it calls validating webhooks or, if Early, before it calls any webhook.
 	Rejection *metav1.Status

@@ -3,51 +3,89 @@
 package chain
 
 import (
+	"context"
+
 	"k8s.io/apiserver/pkg/admission"
 
 	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
+	"github.com/admitkit/admitkit/pkg/chain/internal/policy"
 )
 
 // An explaining builds the [Explanation] of one request. It implements inprocess.WebhookStages, and for each webhook it
 // records whether and why it would be called.
 type explaining struct {
-	subject              *inprocess.Subject
-	predicates           *predicates
-	mutating, validating []*inprocess.Hook
-	explanation          *Explanation
-	explained            int // 1 after the mutating webhooks, 2 after the validating webhooks
+	*engine
+	subject     *inprocess.Subject
+	explanation *Explanation
+	explained   int // 1 after the mutating webhooks, 2 after the validating webhooks
 }
 
-// Mutate implements inprocess.WebhookStages. It explains the mutating webhooks instead of calling them.
-func (e *explaining) Mutate(a admission.Attributes) error { return e.explain(a, e.mutating) }
+// Mutate implements inprocess.WebhookStages. It evaluates mutating policies, and explains the mutating webhooks instead of
+// calling them.
+func (e *explaining) Mutate(a admission.Attributes) error {
+	e.subject.Begin(a)
+	if e.explanation.Twice {
+		return nil
+	}
+	var err error
+	if p := e.mutatingPolicies; p != nil && p.Handles(a.GetOperation()) {
+		err = e.explainPolicies(p.Pairs, a, func(ctx context.Context, o inprocess.Interfaces) error { return p.Admit(ctx, a, o) })
+		e.explanation.Early = err != nil
+	}
+	e.explain(a, e.mutating)
+	return err
+}
 
-// Validate implements inprocess.WebhookStages. It explains the validating webhooks instead of calling them.
-func (e *explaining) Validate(a admission.Attributes) error { return e.explain(a, e.validating) }
+// Validate implements inprocess.WebhookStages. It evaluates validating policies, and explains the validating webhooks
+// instead of calling them.
+func (e *explaining) Validate(a admission.Attributes) error {
+	e.subject.Begin(a)
+	if e.explanation.Twice {
+		return nil
+	}
+	var err error
+	if p := e.validatingPolicies; p != nil {
+		err = e.explainPolicies(p.Pairs, a, func(ctx context.Context, o inprocess.Interfaces) error { return p.Validate(ctx, a, o) })
+	}
+	e.explain(a, e.validating)
+	return err
+}
 
 // NextStep records that the API server calls the webhooks a second time. The explanation lists each webhook only once.
 func (e *explaining) NextStep() { e.explanation.Twice = true }
 
 // explain adds the explanation of the webhooks of one type.
-func (e *explaining) explain(a admission.Attributes, hooks []*inprocess.Hook) error {
-	e.subject.Begin(a)
-	if e.explanation.Twice {
-		return nil
-	}
+func (e *explaining) explain(a admission.Attributes, hooks []*inprocess.Hook) {
 	e.explained++
 	for _, h := range hooks {
 		e.explanation.Webhooks = append(e.explanation.Webhooks, e.predicates.explain(e.subject.Context, h, a, e.subject.Interfaces()))
 	}
-	return nil
 }
 
-// finish explains the webhooks that the API server does not call because it rejects the request.
+// explainPolicies evaluates the policies of one type and explains the result. dispatch runs their plugin.
+func (e *explaining) explainPolicies(pairs []policy.Pair, a admission.Attributes, dispatch func(context.Context, inprocess.Interfaces) error) error {
+	o := e.subject.Interfaces()
+	found := &evaluations{round: func() int { return 0 }}
+	all := make([]ExplainedPolicy, len(pairs))
+	for i, p := range pairs {
+		all[i] = e.predicates.explainPolicy(p, a, o) // before the first policy changes the object, as the API server does
+	}
+	err := dispatch(policy.WithRecorder(e.subject.Context, found), o)
+	for i := range all {
+		all[i].evaluated(found.list(), err)
+	}
+	e.explanation.Policies = append(e.explanation.Policies, all...)
+	return err
+}
+
+// finish explains the policies and webhooks that the API server does not reach because it rejects the request.
 func (e *explaining) finish() {
 	if e.explained == 0 {
 		e.explanation.Early = true
-		_ = e.Mutate(e.attributes()) // never fails
+		e.explain(e.attributes(), e.mutating)
 	}
 	if e.explained == 1 {
-		_ = e.Validate(e.attributes())
+		e.explain(e.attributes(), e.validating)
 	}
 }
 
@@ -55,7 +93,7 @@ func (e *explaining) finish() {
 // objects of the request.
 func (e *explaining) attributes() admission.Attributes {
 	if e.subject.Attributes == nil {
-		return e.subject.NewAttributes(e.subject.Object, e.subject.Old)
+		e.subject.Begin(e.subject.NewAttributes(e.subject.Object, e.subject.Old))
 	}
 	return e.subject.Attributes
 }

@@ -32,7 +32,9 @@ type Options struct {
 	// kubernetes.io/metadata.name. If nil, every namespace exists and has that label only.
 	// While a Namespace is deleted, it has the labels of the old object.
 	Namespaces map[string]map[string]string
-	// Authorizer answers the authorizer variable of matchConditions. If nil, members of
+	// Policies are admission policies, which the engine evaluates besides the webhooks.
+	Policies Policies
+	// Authorizer answers the authorizer variable of matchConditions and policies. If nil, members of
 	// system:masters may do everything and other users nothing.
 	Authorizer authorizer.Authorizer
 	// ResolveService returns the address, host:port, of a Service. If nil, the engine looks up

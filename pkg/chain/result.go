@@ -29,6 +29,7 @@ func newResult(e *engine, c *caller, err error) (*Result, error) {
 		called[call.hook] = true
 	}
 	judge(c.recording.calls, c.recording.failedOpen, err, e.realHosts)
+	result.Evaluations = c.policies.list()
 	result.Calls = ordered(c.recording.calls)
 	result.Webhooks = selections(c.selector.list, called)
 	result.Limits = limitsOf(e, c)

@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
+	"github.com/admitkit/admitkit/pkg/chain/internal/policy"
 )
 
 // An engine has the data that all requests to a [Chain] share.
@@ -41,6 +42,8 @@ type engine struct {
 	guessedAuthorizer    bool // Options.Authorizer is nil
 	known                *inprocess.KnownNamespaces
 	clients              *inprocess.Clients
+	mutatingPolicies     *policy.Mutating   // nil if there are none
+	validatingPolicies   *policy.Validating // nil if there are none
 	// realHosts replaces the placeholder hosts in messages with the real hosts of the webhooks (see
 	// inprocess.RealHosts).
 	realHosts *strings.Replacer
@@ -123,6 +126,9 @@ func (e *engine) build(registered configurations) error {
 		objects:    &object.Matcher{},
 		authorizer: e.options.Authorizer, guessedAuthorizer: e.guessedAuthorizer,
 	}
+	if err := e.addPolicies(client, factory); err != nil {
+		return err
+	}
 	handler, err := e.newPlugins(client, factory, e.options.Authorizer)
 	if err != nil {
 		return err
@@ -138,9 +144,18 @@ func (e *engine) newPlugins(client kubernetes.Interface, factory informers.Share
 		plugins.Register(p.Name, func(io.Reader) (admission.Interface, error) { return p.Admission, nil })
 		names = append(names, p.Name)
 	}
+	if e.mutatingPolicies != nil {
+		plugins.Register(policy.MutatingPlugin, func(io.Reader) (admission.Interface, error) { return e.mutatingPolicies, nil })
+		names = append(names, policy.MutatingPlugin)
+	}
 	mutatingplugin.Register(plugins)
+	names = append(names, mutatingplugin.PluginName)
+	if e.validatingPolicies != nil {
+		plugins.Register(policy.ValidatingPlugin, func(io.Reader) (admission.Interface, error) { return e.validatingPolicies, nil })
+		names = append(names, policy.ValidatingPlugin)
+	}
 	validatingplugin.Register(plugins)
-	names = append(names, mutatingplugin.PluginName, validatingplugin.PluginName)
+	names = append(names, validatingplugin.PluginName)
 	return plugins.NewFromPlugins(names, noConfig{}, admission.PluginInitializers{
 		initializer.New(client, nil, factory, a, utilfeature.DefaultFeatureGate, nil, e.stop, nil),
 		webhookinit.NewPluginInitializer(e.clients.Wrap, webhookutil.NewDefaultServiceResolver()),

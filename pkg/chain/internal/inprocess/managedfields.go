@@ -24,8 +24,9 @@ const DefaultManager = "admitkit"
 // FieldManagers sets managedFields as the API server does before admission. The time in them has a fraction of a second,
 // which is lost when the first patch is applied. This is why a patch without effect counts as a change.
 type FieldManagers struct {
-	objects *Objects
-	known   sync.Map // from managedKind to *managedfields.FieldManager
+	objects    *Objects
+	known      sync.Map // from managedKind to *managedfields.FieldManager
+	converters sync.Map // from the schema.GroupKind of a custom resource to its managedfields.TypeConverter
 }
 
 // NewFieldManagers returns FieldManagers for the kinds of objects in o.
@@ -128,20 +129,15 @@ func (f *FieldManagers) manager(kind managedKind) (*managedfields.FieldManager, 
 	if m, ok := f.known.Load(kind); ok {
 		return m.(*managedfields.FieldManager), nil
 	}
-	var m *managedfields.FieldManager
-	var err error
-	gv := kind.GroupVersion()
-	if hasSchema(kind.GroupVersionKind) {
-		m, err = managedfields.NewDefaultFieldManager(builtInFields(), f.objects, f.objects, f.objects, kind.GroupVersionKind, gv, kind.subresource, nil)
-	} else {
-		fields := managedfields.NewDeducedTypeConverter()
-		if r := f.objects.Custom[kind.GroupKind()]; r != nil {
-			if fields, err = r.fields(); err != nil {
-				return nil, err
-			}
-		}
-		m, err = managedfields.NewDefaultCRDFieldManager(fields, f.objects, f.objects, f.objects, kind.GroupVersionKind, gv, kind.subresource, nil)
+	fields, err := f.Converter(kind.GroupVersionKind)
+	if err != nil {
+		return nil, err
 	}
+	create := managedfields.NewDefaultCRDFieldManager
+	if hasSchema(kind.GroupVersionKind) {
+		create = managedfields.NewDefaultFieldManager
+	}
+	m, err := create(fields, f.objects, f.objects, f.objects, kind.GroupVersionKind, kind.GroupVersion(), kind.subresource, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -178,4 +174,25 @@ func hasSchema(kind schema.GroupVersionKind) bool {
 	obj.GetObjectKind().SetGroupVersionKind(kind)
 	_, err = builtInFields().ObjectToTyped(obj)
 	return err == nil
+}
+
+// Converter returns the converter for the fields of a kind. For a custom resource without a definition, it is one that
+// deduces the fields from the object.
+func (f *FieldManagers) Converter(kind schema.GroupVersionKind) (managedfields.TypeConverter, error) {
+	if hasSchema(kind) {
+		return builtInFields(), nil
+	}
+	r := f.objects.Custom[kind.GroupKind()]
+	if r == nil {
+		return managedfields.NewDeducedTypeConverter(), nil
+	}
+	if known, ok := f.converters.Load(kind.GroupKind()); ok {
+		return known.(managedfields.TypeConverter), nil
+	}
+	fields, err := r.fields()
+	if err != nil {
+		return nil, err
+	}
+	f.converters.Store(kind.GroupKind(), fields)
+	return fields, nil
 }

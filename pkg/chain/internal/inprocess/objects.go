@@ -110,6 +110,9 @@ func (o *Objects) Convert(in, out, context any) error {
 		return r.convertor.Convert(in, out, context)
 	}
 	to, ok := out.(*unstructured.Unstructured)
+	if !ok && o.scheme.Recognizes(from.GroupVersionKind()) { // the result of a mutating policy
+		return o.scheme.Convert(in, out, context)
+	}
 	if !ok {
 		return fmt.Errorf("cannot convert an unstructured object to %T", out)
 	}
@@ -126,7 +129,7 @@ func (o *Objects) ConvertToVersion(in runtime.Object, to runtime.GroupVersioner)
 	if r := o.customOf(in); r != nil {
 		return r.convertor.ConvertToVersion(in, to)
 	}
-	if _, ok := in.(*unstructured.Unstructured); ok {
+	if u, ok := in.(*unstructured.Unstructured); ok && !o.scheme.Recognizes(u.GroupVersionKind()) {
 		return in, nil
 	}
 	return o.scheme.UnsafeConvertToVersion(in, to)
