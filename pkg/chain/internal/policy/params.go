@@ -26,8 +26,11 @@ func NewParams(scope func(schema.GroupVersionKind) (namespaced, known bool)) *Pa
 	return &Params{map[schema.GroupVersionKind]cache.Indexer{}, scope}
 }
 
-// Add adds an object of a kind. The object must have metadata.
+// Add adds a copy of an object of a kind. The object must have metadata. The copy has its kind. The API server's own
+// objects have none, so its code wraps them, and their names could not be recorded.
 func (p *Params) Add(kind schema.GroupVersionKind, object runtime.Object) error {
+	object = object.DeepCopyObject()
+	object.GetObjectKind().SetGroupVersionKind(kind)
 	return p.store(kind).Add(object)
 }
 
