@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -60,7 +59,7 @@ func from(ctx context.Context, config *rest.Config, configurations, more []*obje
 	}
 	if len(configurations) > 0 {
 		w.Source = "cluster and files"
-		if len(own.Mutating)+len(own.Validating) == 0 {
+		if len(own.Mutating)+len(own.Validating) == 0 && !hasPolicy(configurations) {
 			return nil, problem.New("there is no webhook configuration in these files")
 		}
 	}
@@ -73,7 +72,7 @@ func from(ctx context.Context, config *rest.Config, configurations, more []*obje
 	}
 	w.addKnown(own)
 	w.addKnown(known)
-	return w, w.policies.add(append(slices.Clone(configurations), more...))
+	return w, w.addPolicies(configurations, more)
 }
 
 // read reads the configurations, the definitions of custom resources, the version and the user.

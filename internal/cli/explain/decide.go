@@ -27,6 +27,8 @@ type explainer struct {
 	limited  *chain.Explanation
 	// policies are the policies that may change the object before webhooks are called.
 	policies []string
+	// unsurePolicies means that the effect of a policy is unknown.
+	unsurePolicies bool
 
 	webhooks []*explainedWebhook
 }
@@ -53,12 +55,13 @@ func (t *explainer) explain(ctx context.Context, engine *chain.Chain, result *Ob
 		return err
 	}
 	t.policies = t.facts.policies.may(t.req)
+	result.Policies = t.explainPolicies(e)
 	for i := range e.Webhooks {
 		t.webhooks = append(t.webhooks, t.webhook(i, &e.Webhooks[i]))
 	}
 	ordered(t.webhooks)
 	result.Request = t.request()
-	result.Rejection = t.reject(e)
+	result.Rejection = t.reject(e, result.Policies)
 	t.relate(e, result)
 	for i, w := range t.webhooks {
 		w.Order = i + 1
@@ -183,7 +186,7 @@ func (w *explainedWebhook) matching() string {
 
 // reject returns the rejection of the request, or nil. It covers only rejections for which the API server does not call
 // the webhook at fault. reject marks later webhooks as not called.
-func (t *explainer) reject(e *chain.Explanation) *Rejection {
+func (t *explainer) reject(e *chain.Explanation, policies []Policy) *Rejection {
 	by := func(mutating bool) int {
 		return slices.IndexFunc(t.webhooks, func(w *explainedWebhook) bool { return w.mutating == mutating && w.Rejects })
 	}
@@ -200,15 +203,16 @@ func (t *explainer) reject(e *chain.Explanation) *Rejection {
 	if validating < 0 {
 		validating = len(t.webhooks)
 	}
-	if r := e.Rejection; r != nil && e.Early {
-		return rejected(0, nil, &Rejection{Before: "mutating webhooks", Code: r.Code, Message: r.Message})
+	who, unsure := t.policyRejection(e, policies)
+	if r := e.Rejection; r != nil && e.Early && !unsure {
+		return rejected(0, nil, &Rejection{By: who, Before: "mutating webhooks", Code: r.Code, Message: r.Message})
 	}
 	if i := by(true); i >= 0 {
 		w := t.webhooks[i]
 		return rejected(i, w, &Rejection{By: w.hook.name, Before: "validating webhooks", Code: w.code, Message: w.message})
 	}
-	if r := e.Rejection; r != nil {
-		return rejected(validating, nil, &Rejection{Before: "validating webhooks", Code: r.Code, Message: r.Message})
+	if r := e.Rejection; r != nil && !e.Early && !unsure {
+		return rejected(validating, nil, &Rejection{By: who, Before: "validating webhooks", Code: r.Code, Message: r.Message})
 	}
 	i := by(false)
 	if i < 0 {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ import (
 // Explain returns a report with the explanation for each object. An object that cannot be explained has its error in
 // the report.
 func (w *Facts) Explain(ctx context.Context, all []*objects.Object, ask Ask) (*Report, error) {
-	report := &Report{Kubernetes: w.Kubernetes, Source: w.Source, PoliciesKnown: w.policies.known || len(w.policies.all) > 0}
+	report := &Report{Kubernetes: w.Kubernetes, Source: w.Source, PoliciesKnown: w.policies.known || len(w.policies.Mutating)+len(w.policies.Validating) > 0}
 	all = w.withSubresource(ctx, all, ask)
 	requests := make([]*knownRequest, len(all))
 	errs := make([]error, len(all))
@@ -50,7 +51,10 @@ func (w *Facts) Explain(ctx context.Context, all []*objects.Object, ask Ask) (*R
 			labels[name] = of
 		}
 	}
-	engine, hooks, err := w.engine(labels)
+	if err := w.policies.readParams(ctx, slices.Sorted(maps.Keys(labels))); err != nil {
+		return nil, err
+	}
+	engine, hooks, err := w.engine(labels, w.policies.usable())
 	if err != nil {
 		return nil, err
 	}
@@ -95,12 +99,12 @@ func (w *Facts) withSubresource(ctx context.Context, all []*objects.Object, ask 
 
 // engine returns a [chain.Chain] that evaluates the predicates, and the hooks in the order of this chain. If
 // [chain.New] rejects the configurations, the error names those that an API server would reject.
-func (w *Facts) engine(namespaces map[string]map[string]string) (*chain.Chain, []hook, error) {
+func (w *Facts) engine(namespaces map[string]map[string]string, policies chain.Policies) (*chain.Chain, []hook, error) {
 	var err error
 	for _, apart := range []bool{false, true} {
 		hooks, in := w.hooks(apart)
 		var engine *chain.Chain
-		if engine, err = chain.New(in, w.options(namespaces)); err == nil {
+		if engine, err = chain.New(in, w.options(namespaces, policies)); err == nil {
 			return engine, hooks, nil
 		}
 	}
@@ -124,9 +128,9 @@ func (w *Facts) refused(err error) error {
 	return problem.New("%s: an API server would reject this configuration: %w", strings.Join(wheres, ", "), err).Hint("admitkit lint %s", strings.Join(slices.Compact(files), " "))
 }
 
-func (w *Facts) options(namespaces map[string]map[string]string) chain.Options {
+func (w *Facts) options(namespaces map[string]map[string]string, policies chain.Policies) chain.Options {
 	options := chain.Options{
-		Namespaces: namespaces, CRDs: w.definitions, Authorizer: w.authorizer, Conversions: map[string]http.Handler{},
+		Namespaces: namespaces, Policies: policies, CRDs: w.definitions, Authorizer: w.authorizer, Conversions: map[string]http.Handler{},
 		Default: func(object runtime.Object) { k8svalidation.Default(object) },
 		Validate: func(object, old runtime.Object) field.ErrorList {
 			if old != nil {

@@ -69,7 +69,7 @@ func FromFiles(configurations, more []*objects.Object) (*Facts, error) {
 	if err != nil {
 		return nil, problem.New("%w", err)
 	}
-	if len(sets.Mutating)+len(sets.Validating) == 0 {
+	if len(sets.Mutating)+len(sets.Validating) == 0 && !hasPolicy(configurations) {
 		return nil, problem.New("there is no webhook configuration in these files").Hint("kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations -o yaml > webhooks.yaml")
 	}
 	if err := w.addConfigurations(sets); err != nil {
@@ -81,7 +81,23 @@ func FromFiles(configurations, more []*objects.Object) (*Facts, error) {
 		return nil, problem.New("%w", err)
 	}
 	w.addKnown(known)
-	return w, w.policies.add(append(slices.Clone(configurations), more...))
+	w.policies.unbound = true // the bindings may be in other files
+	return w, w.addPolicies(configurations, more)
+}
+
+// addPolicies adds the policies, bindings and parameters from files.
+func (w *Facts) addPolicies(configurations, more []*objects.Object) error {
+	before := len(w.policies.Mutating) + len(w.policies.Validating)
+	if err := w.policies.add(append(slices.Clone(configurations), more...)); err != nil {
+		return err
+	}
+	if len(w.policies.Mutating)+len(w.policies.Validating) == before || w.policies.broken != nil {
+		return nil
+	}
+	if err := w.policies.check(); err != nil {
+		return problem.New("an API server would reject this policy: %w", err)
+	}
+	return nil
 }
 
 func newFacts(source string) *Facts {

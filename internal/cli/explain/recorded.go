@@ -123,7 +123,7 @@ func newJudge(w *Facts, namespaceLabels map[string]string) (*judge, error) {
 func (j *judge) restart() error {
 	j.close()
 	var err error
-	j.engine, j.hooks, err = j.facts.engine(j.labels)
+	j.engine, j.hooks, err = j.facts.engine(j.labels, chain.Policies{}) // policies have changed the recorded objects already
 	return err
 }
 

@@ -16,7 +16,7 @@ type Report struct {
 	Kubernetes string `json:"kubernetes"`
 	// Source is the source of the configurations: "files", "cluster" or "cluster and files".
 	Source string `json:"source"`
-	// PoliciesKnown means that all MutatingAdmissionPolicies are known and were considered.
+	// PoliciesKnown means that the admission policies are known and were considered.
 	PoliciesKnown bool     `json:"policiesKnown"`
 	Objects       []Object `json:"objects"`
 }
@@ -32,7 +32,10 @@ type Object struct {
 	Hints []string `json:"hints,omitempty"`
 
 	Request *Request `json:"request,omitempty"`
-	// Rejection is a rejection without a call: by the API server itself, or because of a webhook whose
+	// Policies are the admission policies, each with one of its bindings. The API server evaluates mutating policies before
+	// it calls mutating webhooks, and validating policies before it calls validating webhooks.
+	Policies []Policy `json:"policies,omitempty"`
+	// Rejection is a rejection without a call: by the API server itself, by a policy, or because of a webhook whose
 	// condition cannot be evaluated.
 	Rejection *Rejection `json:"rejection,omitempty"`
 	// Webhooks are in the order in which the API server evaluates them.
@@ -59,7 +62,8 @@ type Request struct {
 
 // A Rejection describes a request that the API server rejects without calling the webhook at fault.
 type Rejection struct {
-	// By is the webhook whose predicate causes the rejection, or empty for the API server itself.
+	// By is the webhook whose predicate causes the rejection, or the policy, such as "ValidatingAdmissionPolicy a". It is
+	// empty for the API server itself.
 	By      string `json:"by,omitempty"`
 	Before  string `json:"before"` // "mutating webhooks", "validating webhooks" or "storage"
 	Code    int32  `json:"code"`

@@ -189,7 +189,7 @@ func (o *Options) Verdict(r *Report) error {
 	var err *problem.Error
 	switch {
 	case len(webhooks)+objects == 0:
-		return nil
+		return o.policiesVerdict(r)
 	case len(webhooks) == 0:
 		return problem.New("cannot explain %d of %d objects", objects, len(r.Objects))
 	case objects == 0:
@@ -204,6 +204,22 @@ func (o *Options) Verdict(r *Report) error {
 		err = err.Hint("--webhook %s  # shows what is unknown", webhooks[0])
 	}
 	return err
+}
+
+// policiesVerdict returns an error if the effect of a policy is unknown, unless one webhook is explained.
+func (o *Options) policiesVerdict(r *Report) error {
+	var names []string
+	for i := range r.Objects {
+		for _, p := range r.Objects[i].Policies {
+			if name := p.kind() + " " + p.Name; p.Applies == Unknown && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	if len(names) == 0 || o.Webhook != "" {
+		return nil
+	}
+	return problem.New("it is unknown what %s does", list(names, "and"))
 }
 
 func areCalled(n int) string {

@@ -126,18 +126,49 @@ func kindOf(k *metav1.GroupVersionKind) string { return version(k.Group, k.Versi
 func (t *text) webhooks(o *Object) {
 	headings := map[string]string{"mutating": "mutating webhooks, one after the other:", "validating": "validating webhooks, all at the same time:"}
 	last := ""
+	t.policies(o, "mutating")
 	for i := range o.Webhooks {
 		w := &o.Webhooks[i]
 		if w.Type != last {
+			if w.Type == "validating" {
+				t.policies(o, w.Type)
+			}
 			t.line("")
 			t.line("%s", headings[w.Type])
 			last = w.Type
 		}
 		t.webhook(w)
 	}
+	if last != "validating" {
+		t.policies(o, "validating")
+	}
 	if len(o.Webhooks) == 0 {
 		t.line("")
 		t.line("there are no webhooks")
+	}
+}
+
+// policies writes the policies of one type.
+func (t *text) policies(o *Object, of string) {
+	first := true
+	for i := range o.Policies {
+		p := &o.Policies[i]
+		if p.Type != of {
+			continue
+		}
+		if first {
+			t.line("")
+			t.line("%s admission policies, in no fixed order:", of)
+			first = false
+		}
+		applied := map[Called]string{Yes: t.Green("evaluated "), No: t.Faint("no effect "), Unknown: t.Yellow("unknown   ")}[p.Applies]
+		if p.rejects() {
+			applied = t.Red("rejects   ")
+		}
+		t.line("      %s %s %s", applied, t.Bold(shownLine(p.Name)), t.Faint("with the binding "+shownLine(p.Binding)))
+		for _, sentence := range p.sentences() {
+			t.wrap(strings.Repeat(" ", width), sentence)
+		}
 	}
 }
 

@@ -92,7 +92,9 @@ const podPolicy = `
 apiVersion: admissionregistration.k8s.io/v1beta1
 kind: MutatingAdmissionPolicy
 metadata: {name: labels}
-spec: {matchConstraints: {resourceRules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [pods]}]}}
+spec:
+  matchConstraints: {resourceRules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [pods]}]}
+  mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression: "Object{metadata: Object.metadata{labels: {'app': 'db'}}}"}}]
 ---
 `
 
@@ -121,12 +123,12 @@ func TestPolicies(t *testing.T) {
 			}
 		})
 	}
-	for bound, want := range map[string]string{"labels": "unknown", "other": "no"} {
+	for bound, want := range map[string]string{"labels": "yes", "other": "no"} {
 		w, err := FromFiles(read(t, configuration("Mutating", "m", "m.example.com", ", objectSelector: {matchLabels: {app: db}}")), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.policies.bound = map[string]bool{} // as in a cluster
+		w.policies.unbound = false // as in a cluster
 		if err := w.policies.add(read(t, podPolicy+"{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicyBinding, metadata: {name: b}, spec: {policyName: "+bound+"}}")); err != nil {
 			t.Fatal(err)
 		}
