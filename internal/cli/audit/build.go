@@ -17,7 +17,7 @@ import (
 func (t *tally) report() *Report {
 	r := &Report{
 		Requests: t.requests, WithWebhooks: t.requests - t.silent, Duplicates: t.duplicates, OutsideTime: t.outside,
-		Levels: t.levels, Mutating: []Mutating{}, Validating: []Validating{}, AuditAnnotations: []Annotation{},
+		Levels: t.levels, Mutating: []Mutating{}, Validating: []Validating{}, Policies: []PolicyCount{}, AuditAnnotations: []Annotation{},
 		Withheld: t.withheldRows(), Findings: []Finding{}, Notes: []string{}, OnlyWithheld: t.options.Withheld, Top: t.options.Top,
 	}
 	if !t.first.IsZero() {
@@ -28,6 +28,7 @@ func (t *tally) report() *Report {
 		return r
 	}
 	r.Mutating, r.Validating, r.AuditAnnotations, r.Latency = t.mutatingRows(), t.validatingRows(), t.annotationRows(), t.latency
+	r.Policies = t.policyRows()
 	t.settleFights()
 	r.Findings = append(t.findings(), t.repeated()...)
 	slices.SortFunc(r.Findings, compareFindings)

@@ -72,6 +72,8 @@ func (q *request) annotate(annotations []byte) {
 			opened[place] = true
 		} else if strings.HasPrefix(key, openValidatingPrefix) {
 			q.openValidating = append(q.openValidating, text(value))
+		} else if key == auditedKey {
+			q.audited(text(value))
 		} else if layer, ok := strings.CutPrefix(key, latencyPrefix); ok {
 			q.layer(layer, text(value))
 		} else if kind, host, ok := strings.Cut(key, certificateInfix); ok {
@@ -148,9 +150,10 @@ func reserved(domain []byte) bool {
 	return false
 }
 
-// silent reports whether the request has no trace of a webhook.
+// silent reports whether the request has no trace of a webhook or of a policy.
 func (q *request) silent() bool {
-	return len(q.calls)+len(q.openValidating)+len(q.own)+len(q.certificates) == 0 && q.mutating+q.validating == 0 && q.rejected().kind == ""
+	_, denied := q.denial()
+	return !denied && len(q.calls)+len(q.openValidating)+len(q.own)+len(q.certificates)+len(q.policies) == 0 && q.mutating+q.validating == 0 && q.rejected().kind == ""
 }
 
 // A rejection says which webhook rejected a request, and why. It is the zero value if no webhook did.

@@ -126,6 +126,7 @@ type request struct {
 	openValidating             []string
 	own                        []note
 	certificates               []note
+	policies                   []policyKey   // with failed validations that are only audited
 	mutating, validating       time.Duration // 0 if not recorded
 	sent                       []byte        // the whole object in the request, nil if it is not known
 	change                     []byte        // body of a PATCH, nil if it is not known
@@ -258,9 +259,9 @@ func each(value []byte, visit func(name string, member []byte)) error {
 	return err
 }
 
-// silent reports whether the event has no trace of a webhook. It runs for all events, so it does not allocate.
+// silent reports whether the event has no trace of a webhook or of a policy. It runs for all events, so it does not allocate.
 func (r *raw) silent() bool {
-	if status := r.member[inResponse]; bytes.Contains(status, []byte("admission webhook ")) || bytes.Contains(status, []byte("failed calling webhook ")) {
+	if status := r.member[inResponse]; bytes.Contains(status, []byte("admission webhook ")) || bytes.Contains(status, []byte("failed calling webhook ")) || policyTrace(status) {
 		return false
 	}
 	annotations := r.member[inAnnotations]
@@ -281,12 +282,14 @@ func (r *raw) silent() bool {
 	return true
 }
 
-// mayBeWebhook reports whether an annotation with this key may come from a webhook.
+// mayBeWebhook reports whether an annotation with this key may come from a webhook or a policy.
 func mayBeWebhook(key []byte) bool {
 	domain, _, ok := bytes.Cut(key, []byte("/"))
 	switch {
 	case !ok:
 		return false
+	case string(key) == auditedKey:
+		return true
 	case bytes.HasSuffix(domain, []byte("webhook.admission.k8s.io")) || bytes.HasSuffix(domain, []byte(certificateInfix[:len(certificateInfix)-1])):
 		return true
 	case string(domain) == latencyPrefix[:len(latencyPrefix)-1]:

@@ -38,6 +38,9 @@ func (r *Report) Page() page.Page {
 	if len(r.Validating) > 0 {
 		p.Tables = append(p.Tables, r.validatingTable())
 	}
+	if len(r.Policies) > 0 {
+		p.Tables = append(p.Tables, r.policyTable())
+	}
 	if len(r.AuditAnnotations) > 0 {
 		p.Tables = append(p.Tables, r.annotationTable())
 	}

@@ -13,7 +13,8 @@ import (
 type Report struct {
 	Files []File `json:"files"`
 	// Events is the number of events read. Requests is the number of completed API requests in the selected time.
-	// WithWebhooks is how many of these requests have a trace of a webhook.
+	// WithWebhooks is how many of these requests have a trace of a webhook or of an
+	// admission policy.
 	Events       int `json:"events"`
 	Requests     int `json:"requests"`
 	WithWebhooks int `json:"withWebhooks"`
@@ -27,6 +28,7 @@ type Report struct {
 	Levels     map[string]int `json:"levels"`
 	Mutating   []Mutating     `json:"mutating"`
 	Validating []Validating   `json:"validating"`
+	Policies   []PolicyCount  `json:"policies"`
 	// AuditAnnotations are the annotations that webhooks added. They can include annotations of an admission policy if
 	// its name looks like the name of a webhook.
 	AuditAnnotations []Annotation `json:"auditAnnotations"`

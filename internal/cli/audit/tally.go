@@ -32,6 +32,7 @@ type tally struct {
 
 	hooks      *table[hook, Mutating]
 	validating *table[string, Validating]
+	policies   *table[policyKey, PolicyCount]
 	notes      *table[noteKey, int]
 	withheld   *table[withheldKey, withheldRow]
 	latency    Latency
@@ -63,6 +64,7 @@ func newTally(o Options) *tally {
 		levels:     map[string]int{},
 		hooks:      newTable[hook](mostHooks, func(r *Mutating) int { return r.Calls }),
 		validating: newTable[string](mostHooks, func(r *Validating) int { return r.FailedOpen + r.Denied + r.Failed + r.NoDryRun }),
+		policies:   newTable[policyKey](mostHooks, func(c *PolicyCount) int { return c.Denied + c.Audited }),
 		notes:      newTable[noteKey](mostNotes, func(n *int) int { return *n }),
 		withheld:   newTable[withheldKey](mostWithheld, func(r *withheldRow) int { return r.count }),
 		found:      newTable[foundKey](mostFound, func(f *findingRow) int { return f.count }),
@@ -172,6 +174,7 @@ func (t *tally) count(q *request) {
 		}
 	}
 	t.countRejection(q.rejected())
+	t.countPolicies(q)
 	if len(t.options.Webhooks) == 0 || slices.ContainsFunc(q.calls, func(c *call) bool { return t.options.wants(c.hook) }) {
 		t.latency.Mutating.add(q.mutating)
 	}

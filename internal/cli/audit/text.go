@@ -30,6 +30,7 @@ func (r *Report) WriteText(w io.Writer, p screen.Painter) error {
 	t.mutating(r)
 	t.validating(r)
 	t.legend(r)
+	t.policies(r)
 	t.annotations(r)
 	t.withheld(r)
 	t.latency(r)
@@ -63,7 +64,11 @@ type printer struct {
 func (t *printer) printf(format string, args ...any) { fmt.Fprintf(&t.text, format, args...) }
 
 func (t *printer) head(r *Report) {
-	t.printf("%s, %s, %s with webhooks\n", textutil.Count(r.Events, "event"), textutil.Count(r.Requests, "request"), strconv.Itoa(r.WithWebhooks))
+	with := "webhooks"
+	if len(r.Policies) > 0 {
+		with = "webhooks or policies"
+	}
+	t.printf("%s, %s, %d with %s\n", textutil.Count(r.Events, "event"), textutil.Count(r.Requests, "request"), r.WithWebhooks, with)
 	if r.First != nil {
 		t.printf("%s to %s\n", stamp(*r.First), stamp(*r.Last))
 	}
@@ -79,7 +84,9 @@ func (t *printer) head(r *Report) {
 const (
 	nameWidth = 32
 	wideName  = 56
-	widest    = 72
+	// policyWidth is the width for two numbers.
+	policyWidth = 64
+	widest      = 72
 )
 
 // row writes a name and its numbers. A long name has its own line. A dash stands for 0.
