@@ -259,13 +259,13 @@ func (p *policies) may(a *knownRequest) []string {
 
 // readPolicies reads the policies and their bindings in the newest version that the cluster serves.
 func (l *liveCluster) readPolicies(ctx context.Context, w *Facts) error {
-	w.policies.known, w.policies.params = true, l.params
+	w.policies.params = l.params
+	var hidden []string // resources that the user may not list
 	for _, resource := range []string{"mutatingadmissionpolicies", "validatingadmissionpolicies"} {
 		version, found, err := l.newest(ctx, resource)
 		switch {
 		case apierrors.IsForbidden(err):
-			w.notes = append(w.notes, fmt.Sprintf("admission policies are not all considered: you may not list %s", resource))
-			w.policies.known = false
+			hidden = append(hidden, resource)
 			continue
 		case err != nil:
 			return err
@@ -277,13 +277,16 @@ func (l *liveCluster) readPolicies(ctx context.Context, w *Facts) error {
 		switch {
 		case apierrors.IsForbidden(err) || apierrors.IsNotFound(err):
 			w.policies.unbound = true
-			w.notes = append(w.notes, fmt.Sprintf("admission policies cannot be evaluated: you may not list %s", of))
+			hidden = append(hidden, of)
 		case err != nil:
 			return err
 		}
 		if err := w.policies.add(append(found, bindings...)); err != nil {
 			return err
 		}
+	}
+	if w.policies.known = len(hidden) == 0; !w.policies.known {
+		w.notes = append(w.notes, fmt.Sprintf("admission policies are not considered: you may not list %s", list(hidden, "and")))
 	}
 	if err := w.policies.check(); err != nil {
 		w.policies.broken = err
