@@ -201,6 +201,14 @@ func TestFindingsAreWeighed(t *testing.T) {
 				}
 			})
 		}, "L4b treated unlike"},
+		{"writes one time for all elements", func(_ *admissionv1.AdmissionRequest, doc document) {
+			now := fmt.Sprint("at-", time.Now().Unix())
+			forEach(at(doc, "spec")["env"], func(e document) {
+				if e["value"] == nil {
+					e["value"] = now
+				}
+			})
+		}, ""},
 		{"draws one of three names and keeps it", func(_ *admissionv1.AdmissionRequest, doc document) {
 			if at(doc, "spec")["id"] == nil {
 				at(doc, "spec")["id"] = fmt.Sprint("zone-", drawn.Add(1)%3)

@@ -103,13 +103,13 @@ const (
 	mostWaited = 8
 )
 
-// varies checks L3 on the objects of a finding about another law that compares two results. It reports whether the
-// finding disappears once the random values of the webhook are set aside: then it has the same cause as the finding
-// about L3.
-func (r *Run) varies(f *laws.Finding) bool {
+// withoutDrawn checks L3 on the objects of a finding about another law that compares two results. It returns the finding
+// of the same check after the random values of the webhook are set aside. It returns nil if there is none any more: then
+// the finding has the same cause as the finding about L3.
+func (r *Run) withoutDrawn(f *laws.Finding) *laws.Finding {
 	changes, ok := r.Differences(f)
 	if !ok || len(changes) == 0 || f.Case.Law == laws.L3 || r.Impure || r.varied >= mostVariedFindings {
-		return false
+		return f
 	}
 	r.varied++
 	known := func() int { return r.Tally.findings(laws.L3) + len(r.Exceptions) } // advice beyond the limit adds exceptions only
@@ -131,10 +131,10 @@ func (r *Run) varies(f *laws.Finding) bool {
 		}
 	}
 	if known() == before {
-		return false
+		return f
 	}
 	again, _ := r.Check(&f.Case)
-	return again == nil
+	return r.Judge(again)
 }
 
 // isTime reports whether a change is about a text or number of which only digits differ, as in two times.

@@ -119,7 +119,7 @@ const laterDraws = 3
 // time: they are absent in x, and different in each of several calls of one instance and of fresh ones. So a counter in
 // the memory of the program does not count, because two replicas have the same numbers. The API server generates
 // the name of an object, and the name of an added element must not depend on chance, because other parts refer to it.
-// If hasTime is set, one of the values may be a time, so the calls are made in different seconds.
+// If hasTime is set, one of the values may be a time. Then the calls are made in different seconds.
 func (r *Run) generates(f *laws.Finding, x *objects.Object, values []drawnValue, hasTime bool) bool {
 	if slices.ContainsFunc(values, func(v drawnValue) bool { return !isAbsent(x.Doc, v) }) {
 		return false
@@ -127,7 +127,7 @@ func (r *Run) generates(f *laws.Finding, x *objects.Object, values []drawnValue,
 	number, later := draws, false
 	switch f.Case.Variant {
 	case "", laws.Few:
-		if hasTime {
+		if hasTime && r.followsTime(x, values) {
 			number, later = laterDraws, true
 		}
 	case laws.NextSecond, laws.AnotherTime:
@@ -167,6 +167,28 @@ func (r *Run) generates(f *laws.Finding, x *objects.Object, values []drawnValue,
 		letters[string(sorted)] = true
 	}
 	return len(letters) > 1 || later // otherwise, only the order differs
+}
+
+// followsTime reports whether equal requests that follow each other get equal values until the time changes, so that no
+// value appears again after another one. A webhook that selects one of a few values repeats them in any order.
+func (r *Run) followsTime(x *objects.Object, values []drawnValue) bool {
+	seen, last := map[string]bool{}, ""
+	for range 2 * draws {
+		out := r.Request(r.NewInstances(), session.Query{Object: x})
+		if !out.OK() {
+			return false
+		}
+		all := ""
+		for _, v := range values {
+			value, _ := valueAt(out.After.Doc, v.at)
+			all += plain(value) + "\n"
+		}
+		if all != last && seen[all] {
+			return false
+		}
+		seen[all], last = true, all
+	}
+	return len(seen) < 2*draws
 }
 
 // isAbsent reports whether a document has no value, or an empty one, at the place of a drawn value. It reports false for

@@ -102,7 +102,10 @@ func (r *Run) try(c *laws.Case) {
 		r.setAsideToo(f)
 		return
 	}
-	if r.repeatsRefusal(f) || r.varies(f) {
+	if r.repeatsRefusal(f) {
+		return
+	}
+	if f = r.withoutDrawn(f); f == nil || r.Tally.knows(f, places...) {
 		return
 	}
 	late := slices.ContainsFunc(f.Outcomes, (*session.Outcome).Late)
