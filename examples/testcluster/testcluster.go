@@ -70,7 +70,7 @@ func (c *Cluster) prepare() (err error) {
 // Config returns a configuration for clients with all rights.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.server.Config) }
 
-// Etcd returns the URL of etcd. Another API server can use it, too: set the flag etcd-servers.
+// Etcd returns the URL of etcd. Another API server can use it, too: see Options.Etcd of package apiserver.
 func (c *Cluster) Etcd() string { return c.server.Etcd }
 
 func (c *Cluster) kubeconfig() string { return filepath.Join(c.dir, "kubeconfig") }

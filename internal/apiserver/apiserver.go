@@ -36,7 +36,7 @@ type Server struct {
 	Kubeconfig []byte
 	// Dir is the folder with the binaries.
 	Dir string
-	// Etcd is the URL of etcd. Another API server can use it, too: set the flag etcd-servers.
+	// Etcd is the URL of etcd. Another API server can use it, too: see Options.Etcd.
 	Etcd string
 
 	data      *dataDir
@@ -51,6 +51,8 @@ type Options struct {
 	Flags map[string][]string
 	// Files holds the content of files, by the flag that names the file, such as {"audit-policy-file": …}.
 	Files map[string][]byte
+	// Etcd is the URL of the etcd of another Server. If empty, the Server runs its own etcd.
+	Etcd string
 	// Port is the port to listen on; 0 is a free port.
 	Port int
 	// Kubernetes is the release of the binaries, as for build.Choose. The empty string is the default.
@@ -97,8 +99,10 @@ func run(ctx context.Context, binaries string, o Options) (_ *Server, err error)
 			_ = s.Stop() // its error matters less than err
 		}
 	}()
-	if s.Etcd, err = s.startEtcd(ctx); err != nil {
-		return nil, err
+	if s.Etcd = o.Etcd; s.Etcd == "" {
+		if s.Etcd, err = s.startEtcd(ctx); err != nil {
+			return nil, err
+		}
 	}
 	return s, s.startAPIServer(ctx, o)
 }

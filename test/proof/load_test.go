@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
 )
 
 // A load makes calls at a steady rate, without waiting for earlier ones.
@@ -72,17 +73,19 @@ func (l *load) end() {
 }
 
 // create returns a function that creates a ConfigMap as a dry run, for which the API server calls both hooks. The
-// function fails if a hook fails or the mutating hook was not called.
+// function fails if a hook fails or the mutating hook was not called. It uses the API servers in turn.
 func create(namespace string, data map[string]string) func(context.Context) error {
-	return func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-		defer cancel()
-		created, err := clients.CoreV1().ConfigMaps(namespace).Create(ctx, &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{GenerateName: "proof-"}, Data: data,
-		}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		if err == nil && created.Data[Seen] == "" {
-			err = errors.New("the API server did not call the mutating hook")
-		}
-		return err
+	return func(ctx context.Context) error { return createWith(ctx, plane.client(), namespace, data) }
+}
+
+func createWith(ctx context.Context, clients kubernetes.Interface, namespace string, data map[string]string) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	created, err := clients.CoreV1().ConfigMaps(namespace).Create(ctx, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "proof-"}, Data: data,
+	}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err == nil && created.Data[Seen] == "" {
+		err = errors.New("the API server did not call the mutating hook")
 	}
+	return err
 }

@@ -5,7 +5,8 @@
 // calls them at a steady rate. Further tests show that the proofs can fail: with a naive server, with
 // a naive rotation of certificates, or without a surviving replica.
 //
-// `make proof` runs the short form, `make soak` the long one. Each run prints its seed, and
+// `make proof` runs the short form, `make soak` the long one. `make proof-apiservers` runs three API servers on one etcd
+// behind a balancer, one of which sees each change a second late. Each run prints its seed, and
 // ADMITKIT_SEED repeats a run.
 package proof
 
@@ -26,18 +27,16 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/admitkit/admitkit/internal/apiserver"
 	"github.com/admitkit/admitkit/internal/apiserver/need"
 )
 
-// The API server, the program and the seed are the same for all proofs.
+// The API servers, the program and the seed are the same for all proofs.
 var (
-	server  *apiserver.Server
-	clients *kubernetes.Clientset
-	binary  string // path of this test binary, built without the race detector
+	plane   *controlPlane
+	clients *kubernetes.Clientset // of the first API server
+	binary  string                // path of this test binary, built without the race detector
 	soak    = os.Getenv("ADMITKIT_SOAK") != ""
 	seed    = newSeed()
 )
@@ -86,15 +85,11 @@ func run(m *testing.M) (code int, err error) {
 	if err := build.Run(); err != nil {
 		return 1, fmt.Errorf("cannot build the replica: %w", err)
 	}
-	if server, err = apiserver.Start(ctx, nil); err != nil {
+	if plane, err = startControlPlane(ctx, numberOfAPIServers()); err != nil {
 		return 1, err
 	}
-	defer func() { err = errors.Join(err, server.Stop()) }()
-	config := rest.CopyConfig(server.Config)
-	config.QPS, config.Burst = -1, -1
-	if clients, err = kubernetes.NewForConfig(config); err != nil {
-		return 1, err
-	}
+	defer func() { err = errors.Join(err, plane.stop()) }()
+	clients = plane.clients[0]
 	code = m.Run()
 	printTable(os.Stdout)
 	return code, nil

@@ -25,7 +25,7 @@ const (
 func rotating(t *testing.T, certificates string, rotation Rotation) *service {
 	t.Helper()
 	s := newService(t, 200*time.Millisecond)
-	rotation.Kubeconfig, rotation.Namespace, rotation.Secret = server.Kubeconfig, s.namespace, caSecret
+	rotation.Kubeconfig, rotation.Namespace, rotation.Secret = plane.kubeconfig, s.namespace, caSecret
 	rotation.Hosts, rotation.Configuration = []string{s.host}, s.namespace
 	s.settings = Settings{
 		Server: Admitkit, Pause: 20 * time.Millisecond, ShutdownDelay: time.Second,

@@ -144,20 +144,21 @@ func (s *service) restart(t *testing.T, r *replica) {
 	s.fill(t, r)
 }
 
-// awaitEnforced waits until the API server calls both hooks. The API server uses new configurations and a new Service
+// awaitEnforced waits until each API server calls both hooks. An API server uses new configurations and a new Service
 // only some time after they are stored.
 func (s *service) awaitEnforced(t *testing.T) {
 	t.Helper()
-	allowed, denied := create(s.namespace, nil), create(s.namespace, map[string]string{Forbidden: "yes"})
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		if last = allowed(ctx); last != nil {
-			return false, nil
+	for _, client := range plane.clients {
+		var last error
+		err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+			if last = createWith(ctx, client, s.namespace, nil); last != nil {
+				return false, nil
+			}
+			last = createWith(ctx, client, s.namespace, map[string]string{Forbidden: "yes"})
+			return last != nil && strings.Contains(last.Error(), "denied the request: "+Forbidden), nil
+		})
+		if err != nil {
+			t.Fatalf("the API server does not call both hooks: %v (last error: %v)", err, last)
 		}
-		last = denied(ctx)
-		return last != nil && strings.Contains(last.Error(), "denied the request: "+Forbidden), nil
-	})
-	if err != nil {
-		t.Fatalf("the API server does not call both hooks: %v (last error: %v)", err, last)
 	}
 }

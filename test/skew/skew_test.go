@@ -37,9 +37,9 @@ func start(t *testing.T) *cluster {
 	t.Helper()
 	log.SetLogger(logr.Discard()) // API servers warn of unknown fields
 	releases := build.Releases()
-	run := func(release build.Release, flags map[string][]string) *testcluster.Cluster {
+	run := func(release build.Release, etcd string, flags map[string][]string) *testcluster.Cluster {
 		flags["disable-admission-plugins"] = []string{"ServiceAccount"}
-		c, err := testcluster.StartWith(context.WithoutCancel(t.Context()), apiserver.Options{Kubernetes: release.Version(), Flags: flags})
+		c, err := testcluster.StartWith(context.WithoutCancel(t.Context()), apiserver.Options{Kubernetes: release.Version(), Etcd: etcd, Flags: flags})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,8 +50,8 @@ func start(t *testing.T) *cluster {
 		})
 		return c
 	}
-	newer := run(releases[0], map[string][]string{"feature-gates": {newGate + "=true"}})
-	older := run(releases[1], map[string][]string{"etcd-servers": {newer.Etcd()}})
+	newer := run(releases[0], "", map[string][]string{"feature-gates": {newGate + "=true"}})
+	older := run(releases[1], newer.Etcd(), map[string][]string{})
 	newer.AddPeer(older)
 	return &cluster{newer, older}
 }
