@@ -80,7 +80,7 @@ nightly: check lint api-check narrow ## Run all of test in full: race detector, 
 	@hack/apiserver/build.sh >/dev/null
 	@mkdir -p .cache && hack/beside.sh .cache/corpus.log corpus cli e2e
 	@$(MAKE) --no-print-directory unit RACE=all
-	@$(MAKE) --no-print-directory next projects soak certmanager gallery monitoring browser bench-test verifytest release-test oracle fuzz
+	@$(MAKE) --no-print-directory next projects soak proof-apiservers certmanager gallery monitoring browser bench-test verifytest release-test oracle fuzz
 
 .PHONY: narrow
 narrow: ## Build the packages that a webhook links for a 32-bit platform
@@ -130,6 +130,10 @@ proof: proof-restarts proof-limits ## Prove that restarts, rotations, overload a
 .PHONY: proof-restarts
 proof-restarts: ## The part of proof with restarts, kills and rotations
 	@$(with_apiserver) $(GO) test $(race) -count=1 -timeout 10m -v -run 'Restart|Rotation|Kill' $(GOTESTFLAGS) ./test/proof
+
+.PHONY: proof-apiservers
+proof-apiservers: ## The proofs with three API servers on one etcd, of which one sees each change a second late
+	@$(with_apiserver) ADMITKIT_APISERVERS=3 $(GO) test $(race) -count=1 -timeout 30m -v -run 'APIServers|Restart|Rotation|Kill' $(GOTESTFLAGS) ./test/proof
 
 .PHONY: proof-limits
 proof-limits: ## The part of proof with overload and hostile clients
