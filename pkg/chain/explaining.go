@@ -68,11 +68,11 @@ func (e *explaining) explainPolicies(pairs []policy.Pair, a admission.Attributes
 	found := &evaluations{round: func() int { return 0 }}
 	all := make([]ExplainedPolicy, len(pairs))
 	for i, p := range pairs {
-		all[i] = e.predicates.explainPolicy(p, a, o) // before the first policy changes the object, as the API server does
+		all[i] = e.predicates.explainPolicy(p, a, o) // the API server also matches all policies before it applies the first
 	}
 	err := dispatch(policy.WithRecorder(e.subject.Context, found), o)
 	for i := range all {
-		all[i].evaluated(found.list(), err)
+		all[i].setEvaluations(found.list())
 	}
 	e.explanation.Policies = append(e.explanation.Policies, all...)
 	return err
@@ -82,10 +82,26 @@ func (e *explaining) explainPolicies(pairs []policy.Pair, a admission.Attributes
 func (e *explaining) finish() {
 	if e.explained == 0 {
 		e.explanation.Early = true
+		if p := e.mutatingPolicies; p != nil && p.Handles(e.attributes().GetOperation()) {
+			e.explainUnreached(p.Pairs)
+		}
 		e.explain(e.attributes(), e.mutating)
 	}
 	if e.explained == 1 {
+		if p := e.validatingPolicies; p != nil {
+			e.explainUnreached(p.Pairs)
+		}
 		e.explain(e.attributes(), e.validating)
+	}
+}
+
+// explainUnreached explains policies that the API server does not evaluate because it rejects the request.
+func (e *explaining) explainUnreached(pairs []policy.Pair) {
+	for _, p := range pairs {
+		x := e.predicates.explainPolicy(p, e.attributes(), e.subject.Interfaces())
+		x.Evaluations = nil
+		x.setEvaluations(nil)
+		e.explanation.Policies = append(e.explanation.Policies, x)
 	}
 }
 

@@ -8,14 +8,14 @@ import (
 	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/matching"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/utils/ptr"
 
+	"github.com/admitkit/admitkit/pkg/chain/internal/configuration"
 	"github.com/admitkit/admitkit/pkg/chain/internal/inprocess"
 	"github.com/admitkit/admitkit/pkg/chain/internal/policy"
 )
@@ -24,16 +24,16 @@ import (
 // policies before it calls mutating webhooks, and validating policies before it calls validating webhooks. A policy
 // without a binding does nothing.
 //
-// The engine evaluates policies in the order of their names, because the order in an API server is not fixed. It never
-// evaluates the policies for policies and their bindings, as the API server does.
+// The engine evaluates policies in the order of their names, because the order in an API server is not fixed. Like the
+// API server, it evaluates no policy for requests to policies and bindings.
 type Policies struct {
 	Mutating           []*admissionregistrationv1.MutatingAdmissionPolicy
 	MutatingBindings   []*admissionregistrationv1.MutatingAdmissionPolicyBinding
 	Validating         []*admissionregistrationv1.ValidatingAdmissionPolicy
 	ValidatingBindings []*admissionregistrationv1.ValidatingAdmissionPolicyBinding
-	// Params are the objects that exist for the paramRefs of bindings. An object has the version that the paramKind of
-	// its policy names. A custom resource must be an *unstructured.Unstructured, and its definition must be in
-	// Options.CRDs.
+	// Params are the parameter objects. Each must have the apiVersion and the kind of its policy's paramKind, and the
+	// namespace that it has in the cluster. A custom resource must be an *unstructured.Unstructured, and its definition
+	// must be in Options.CRDs.
 	Params []runtime.Object
 }
 
@@ -50,7 +50,7 @@ type Evaluation struct {
 	Effect Effect
 	// Mutated means that the policy changed the object.
 	Mutated bool
-	// Failures are the messages of the validations that do not hold, and the errors of expressions.
+	// Failures are the messages of failed validations, and the errors of expressions and parameters.
 	Failures []string
 	// Actions are the validationActions of the binding of a validating policy.
 	Actions []admissionregistrationv1.ValidationAction
@@ -59,97 +59,81 @@ type Evaluation struct {
 	Condition string
 }
 
-// Excluded: a matchCondition of a policy excludes the request, so the policy has no effect.
+// Excluded means that a matchCondition of a policy is false, so the policy has no effect.
 const Excluded Effect = "Excluded"
 
-// ByParam: the parameter of a policy does not exist, and parameterNotFoundAction is Allow.
+// ByParam means that the parameter of a policy does not exist, and parameterNotFoundAction is Allow.
 const ByParam Reason = "Param"
 
-// completed returns a copy of the policies with the API server's defaults. The error names what the API server would
-// reject, as far as it prevents an evaluation. It does not check all rules of the API server.
-func (p Policies) completed() (Policies, error) {
-	var all Policies
+// withDefaults returns a copy of the policies with the API server's defaults. It returns an error for each field for which
+// the API server would reject a policy or a binding, and for each expression that does not compile.
+func (p Policies) withDefaults() (Policies, error) {
+	all := Policies{Params: p.Params}
 	var errs []error
-	reject := func(kind, name string, err error) {
-		if err != nil {
+	if slices.Contains(p.Mutating, nil) || slices.Contains(p.Validating, nil) || slices.Contains(p.MutatingBindings, nil) || slices.Contains(p.ValidatingBindings, nil) || slices.Contains(p.Params, nil) {
+		return all, errors.New("Policies has a nil element")
+	}
+	reject := func(kind, name string, fields field.ErrorList, expressions error) {
+		for _, err := range fields {
 			errs = append(errs, fmt.Errorf("%s %s: %w", kind, name, err))
+		}
+		if len(fields) == 0 && expressions != nil {
+			errs = append(errs, fmt.Errorf("%s %s: %w", kind, name, expressions))
 		}
 	}
 	for _, m := range p.Mutating {
 		m = m.DeepCopy()
-		m.Spec.FailurePolicy = ptr.To(ptr.Deref(m.Spec.FailurePolicy, admissionregistrationv1.Fail))
-		reject("MutatingAdmissionPolicy", m.Name, errors.Join(constrained(m.Spec.MatchConstraints), some("mutations", len(m.Spec.Mutations)), mutationsOf(m), policy.CheckMutating(m)))
+		reject("MutatingAdmissionPolicy", m.Name, configuration.MutatingPolicy(m), policy.CheckMutating(m))
 		all.Mutating = append(all.Mutating, m)
 	}
 	for _, v := range p.Validating {
 		v = v.DeepCopy()
-		v.Spec.FailurePolicy = ptr.To(ptr.Deref(v.Spec.FailurePolicy, admissionregistrationv1.Fail))
-		reject("ValidatingAdmissionPolicy", v.Name, errors.Join(constrained(v.Spec.MatchConstraints), some("validations or auditAnnotations", len(v.Spec.Validations)+len(v.Spec.AuditAnnotations)), policy.CheckValidating(v)))
+		reject("ValidatingAdmissionPolicy", v.Name, configuration.ValidatingPolicy(v), policy.CheckValidating(v))
 		all.Validating = append(all.Validating, v)
 	}
 	for _, b := range p.MutatingBindings {
 		b = b.DeepCopy()
-		setSelectors(b.Spec.MatchResources)
-		reject("MutatingAdmissionPolicyBinding", b.Name, some("policyName", len(b.Spec.PolicyName)))
+		reject("MutatingAdmissionPolicyBinding", b.Name, configuration.MutatingBinding(b), nil)
 		all.MutatingBindings = append(all.MutatingBindings, b)
 	}
 	for _, b := range p.ValidatingBindings {
 		b = b.DeepCopy()
-		setSelectors(b.Spec.MatchResources)
-		reject("ValidatingAdmissionPolicyBinding", b.Name, errors.Join(some("policyName", len(b.Spec.PolicyName)), some("validationActions", len(b.Spec.ValidationActions))))
+		reject("ValidatingAdmissionPolicyBinding", b.Name, configuration.ValidatingBinding(b), nil)
 		all.ValidatingBindings = append(all.ValidatingBindings, b)
 	}
-	all.Params = p.Params
-	return all, errors.Join(errs...)
+	return all, errors.Join(append(errs, all.duplicates())...)
 }
 
-// some returns an error if a field is empty.
-func some(field string, length int) error {
-	if length == 0 {
-		return fmt.Errorf("spec.%s: Required value", field)
-	}
-	return nil
-}
-
-// constrained sets the defaults of the matchConstraints of a policy.
-func constrained(r *admissionregistrationv1.MatchResources) error {
-	setSelectors(r)
-	if r == nil {
-		return some("matchConstraints", 0)
-	}
-	return some("matchConstraints.resourceRules", len(r.ResourceRules))
-}
-
-// setSelectors sets the defaults of the fields that match requests (SetDefaults_MatchResources).
-func setSelectors(r *admissionregistrationv1.MatchResources) {
-	if r == nil {
-		return
-	}
-	r.MatchPolicy = ptr.To(ptr.Deref(r.MatchPolicy, admissionregistrationv1.Equivalent))
-	if r.NamespaceSelector == nil {
-		r.NamespaceSelector = &metav1.LabelSelector{}
-	}
-	if r.ObjectSelector == nil {
-		r.ObjectSelector = &metav1.LabelSelector{}
-	}
-}
-
-// mutationsOf returns an error if a mutation lacks the expression of its patchType.
-func mutationsOf(m *admissionregistrationv1.MutatingAdmissionPolicy) error {
-	for i, of := range m.Spec.Mutations {
-		switch {
-		case of.PatchType == admissionregistrationv1.PatchTypeJSONPatch && of.JSONPatch != nil:
-		case of.PatchType == admissionregistrationv1.PatchTypeApplyConfiguration && of.ApplyConfiguration != nil:
-		default:
-			return fmt.Errorf("spec.mutations[%d]: want patchType JSONPatch with jsonPatch, or ApplyConfiguration with applyConfiguration", i)
+// duplicates returns an error for two policies or two bindings of one type with the same name.
+func (p Policies) duplicates() error {
+	seen := map[string]bool{}
+	twice := func(kind, name string) error {
+		key := kind + " " + name
+		defer func() { seen[key] = true }()
+		if seen[key] {
+			return fmt.Errorf("there are two of %s", key)
 		}
+		return nil
 	}
-	return nil
+	var errs []error
+	for _, m := range p.Mutating {
+		errs = append(errs, twice("MutatingAdmissionPolicy", m.Name))
+	}
+	for _, v := range p.Validating {
+		errs = append(errs, twice("ValidatingAdmissionPolicy", v.Name))
+	}
+	for _, b := range p.MutatingBindings {
+		errs = append(errs, twice("MutatingAdmissionPolicyBinding", b.Name))
+	}
+	for _, b := range p.ValidatingBindings {
+		errs = append(errs, twice("ValidatingAdmissionPolicyBinding", b.Name))
+	}
+	return errors.Join(errs...)
 }
 
 // addPolicies creates the plugins of the policies.
 func (e *engine) addPolicies(client kubernetes.Interface, factory informers.SharedInformerFactory) error {
-	all, err := e.options.Policies.completed()
+	all, err := e.options.Policies.withDefaults()
 	if err != nil {
 		return err
 	}
@@ -160,10 +144,10 @@ func (e *engine) addPolicies(client kubernetes.Interface, factory informers.Shar
 	for i, object := range all.Params {
 		kind, param, err := e.objects.Param(object)
 		if err != nil {
-			return fmt.Errorf("parameter %d: %w", i, err)
+			return fmt.Errorf("Params[%d]: %w", i, err)
 		}
 		if err := settings.Params.Add(kind, param); err != nil {
-			return fmt.Errorf("parameter %d: %w", i, err)
+			return fmt.Errorf("Params[%d]: %w", i, err)
 		}
 	}
 	if len(all.MutatingBindings) > 0 {
@@ -177,20 +161,23 @@ func (e *engine) addPolicies(client kubernetes.Interface, factory informers.Shar
 
 // evaluations collects the evaluations of one request.
 type evaluations struct {
-	round func() int
-	all   []*policy.Evaluation
-	in    []int // rounds
+	round  func() int
+	all    []*policy.Evaluation
+	rounds []int
 }
 
-// Evaluate implements policy.Recorder.
-func (e *evaluations) Evaluate(one *policy.Evaluation) {
-	e.all, e.in = append(e.all, one), append(e.in, e.round())
+// Begin implements policy.Recorder.
+func (e *evaluations) Begin(one *policy.Evaluation) {
+	e.all, e.rounds = append(e.all, one), append(e.rounds, e.round())
 }
 
 // list returns the evaluations.
 func (e *evaluations) list() (list []Evaluation) {
 	for i, one := range e.all {
-		list = append(list, evaluationOf(one, e.in[i]))
+		if one.Excluded && e.rounds[i] > 0 {
+			continue // the dispatcher checks the conditions of all policies again, although it applies only some of them
+		}
+		list = append(list, evaluationOf(one, e.rounds[i]))
 	}
 	return list
 }
@@ -204,7 +191,7 @@ func evaluationOf(e *policy.Evaluation, round int) Evaluation {
 		switch {
 		case f.Ignored && result.Effect == Allowed:
 			result.Effect = FailedOpen
-		case f.Ignored || !denies:
+		case f.Ignored || !denies && !f.Rejects:
 		case f.IsError && result.Effect != Denied:
 			result.Effect = Failed
 		case !f.IsError:
@@ -230,32 +217,38 @@ type ExplainedPolicy struct {
 	Evaluations []Evaluation
 }
 
-// explainPolicy returns the first reason why a policy is not evaluated for a request, or Matches.
+// explainPolicy returns the explanation of a policy before its evaluation. Its Reason is the first reason why the policy is
+// not evaluated, or Matches.
 func (p *predicates) explainPolicy(pair policy.Pair, a admission.Attributes, o inprocess.Interfaces) ExplainedPolicy {
 	x := ExplainedPolicy{Policy: pair.Policy, Binding: pair.Binding, Mutating: pair.Mutating, Reason: Matches}
-	switch m, err := pair.Mismatch(a, o); {
-	case err != nil:
-		x.Detail = err.Error()
+	m, err := pair.Mismatch(a, o)
+	if err == nil && m == nil {
+		var exist bool
+		if exist, err = pair.HasParams(a); err == nil && !exist {
+			x.Reason, x.Detail = ByParam, "its parameter does not exist, which parameterNotFoundAction Allow permits"
+		}
+	}
+	switch {
 	case m != nil:
 		x.Reason, x.Detail = p.excluded(m, a)
+	case err != nil: // the API server evaluates no expression and applies the failurePolicy
+		failed := &policy.Evaluation{Policy: pair.Policy, Binding: pair.Binding, Mutating: pair.Mutating, Failures: []policy.Failure{{Message: err.Error(), IsError: true, Ignored: pair.Ignores(), Rejects: true}}}
+		x.Evaluations = []Evaluation{evaluationOf(failed, 0)}
 	}
 	return x
 }
 
-// evaluated adds the evaluations of the policy, with the reason why there are none or why they have no effect. err is the
-// rejection by one of the policies, or nil.
-func (x *ExplainedPolicy) evaluated(all []Evaluation, err error) {
+// setEvaluations adds the evaluations of this policy. If there are none, or none has an effect, it sets Reason and Detail.
+func (x *ExplainedPolicy) setEvaluations(all []Evaluation) {
 	for _, one := range all {
 		if one.Policy == x.Policy && one.Binding == x.Binding && one.Mutating == x.Mutating {
 			x.Evaluations = append(x.Evaluations, one)
 		}
 	}
 	switch {
-	case x.Reason != Matches || x.Detail != "":
-	case len(x.Evaluations) == 0 && err != nil:
-		x.Reason, x.Detail = ByRejection, rejectedBefore
+	case x.Reason != Matches:
 	case len(x.Evaluations) == 0:
-		x.Reason, x.Detail = ByParam, "its parameter does not exist"
+		x.Reason, x.Detail = ByRejection, rejectedBefore
 	case !slices.ContainsFunc(x.Evaluations, func(one Evaluation) bool { return one.Effect != Excluded }):
 		x.Reason, x.Detail = ByMatchCondition, "a condition cannot be evaluated, and failurePolicy is Ignore"
 		if name := x.Evaluations[0].Condition; name != "" {
@@ -266,23 +259,23 @@ func (x *ExplainedPolicy) evaluated(all []Evaluation, err error) {
 
 // excluded returns the reason why a policy or its binding excludes a request.
 func (p *predicates) excluded(m *policy.Mismatch, a admission.Attributes) (Reason, string) {
-	of := ""
+	whose := ""
 	if m.InBinding {
-		of = " of the binding"
+		whose = "the binding's "
 	}
 	switch m.Field {
 	case "":
-		return ByResource, fmt.Sprintf("no policy is evaluated for a %s", a.GetKind().Kind)
+		return ByResource, fmt.Sprintf("the API server evaluates no policies for a %s", a.GetKind().Kind)
 	case "namespaceSelector":
 		labels, err := p.namespaces.GetNamespaceLabels(a)
 		if err != nil {
 			return ByNamespaceSelector, err.Error()
 		}
-		return ByNamespaceSelector, "namespaceSelector" + of + " " + labelsText(whoseLabels(a), m.Selector, labels)
+		return ByNamespaceSelector, whose + "namespaceSelector " + labelsText(whoseLabels(a), m.Selector, labels)
 	case "objectSelector":
-		return ByObjectSelector, "objectSelector" + of + " " + objectLabelsText(m.Selector, a.GetObject(), a.GetOldObject())
+		return ByObjectSelector, whose + "objectSelector " + objectLabelsText(m.Selector, a.GetObject(), a.GetOldObject())
 	case "excludeResourceRules":
-		return ByRules, "excludeResourceRules" + of + " has a rule for " + describe(a)
+		return ByRules, whose + "excludeResourceRules has a rule for " + describe(a)
 	}
-	return ByRules, noRule(a) + " in resourceRules" + of
+	return ByRules, "no rule in " + whose + "resourceRules is for " + describe(a)
 }

@@ -142,15 +142,17 @@ func TestExplainPolicies(t *testing.T) {
 	for _, row := range []struct{ name, spec, binding, want string }{
 		{"it denies", deny, "validationActions: [Deny]", "Matches, Denied: never"},
 		{"it warns", deny, "validationActions: [Warn]", "Matches, Allowed: never"},
-		{"a namespaceSelector", deny, "validationActions: [Deny]\nmatchResources: {namespaceSelector: {matchLabels: {a: b}}}", `NamespaceSelector namespaceSelector of the binding a=b: namespace "shop" has no label a`},
+		{"a namespaceSelector", deny, "validationActions: [Deny]\nmatchResources: {namespaceSelector: {matchLabels: {a: b}}}", `NamespaceSelector the binding's namespaceSelector a=b: namespace "shop" has no label a`},
 		{"an objectSelector", deny + "\nmatchConstraints: {objectSelector: {matchLabels: {app: db}}}", "validationActions: [Deny]", "ObjectSelector objectSelector app=db: the object has app=web"},
 		{"an excluded rule", deny + "\nmatchConstraints: {excludeResourceRules: [{apiGroups: [''], apiVersions: ['*'], resources: [pods], operations: ['*']}]}", "validationActions: [Deny]", "Rules excludeResourceRules has a rule for CREATE of v1 pods"},
-		{"no rule", deny + "\nmatchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: ['*'], resources: [pods], operations: [UPDATE]}]}", "validationActions: [Deny]", "Rules no rule is for CREATE of v1 pods in resourceRules"},
+		{"no rule", deny + "\nmatchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: ['*'], resources: [pods], operations: [UPDATE]}]}", "validationActions: [Deny]", "Rules no rule in resourceRules is for CREATE of v1 pods"},
 		{"a condition", deny + "\nmatchConditions: [{name: never, expression: 'false'}]", "validationActions: [Deny]", `MatchCondition condition "never" is false, Excluded`},
 		{"a condition with an error", deny + "\nfailurePolicy: Ignore\nmatchConditions: [{name: error, expression: object.spec.x == 1}]", "validationActions: [Deny]", "MatchCondition a condition cannot be evaluated, and failurePolicy is Ignore, Excluded"},
-		{"no parameter", param, "validationActions: [Deny]\nparamRef: {name: none, parameterNotFoundAction: Allow}", "Param its parameter does not exist"},
+		{"no parameter", param, "validationActions: [Deny]\nparamRef: {name: none, parameterNotFoundAction: Allow}", "Param its parameter does not exist, which parameterNotFoundAction Allow permits"},
 		{"a parameter", param, "validationActions: [Deny]\nparamRef: {name: limits, parameterNotFoundAction: Allow}", "Matches, Denied with shop/limits: never"},
-		{"a parameter that must exist", param, "validationActions: [Deny]\nparamRef: {name: none, parameterNotFoundAction: Deny}", "Rejection the request was already rejected"},
+		{"a parameter that must exist", param, "validationActions: [Deny]\nparamRef: {name: none, parameterNotFoundAction: Deny}", "Matches, Failed: failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"},
+		{"an unknown kind of parameters", "failurePolicy: Ignore\nparamKind: {apiVersion: example.com/v1, kind: None}\n" + deny, "validationActions: [Deny]\nparamRef: {name: a, parameterNotFoundAction: Deny}", "Matches, FailedOpen: failed to configure policy: failed to find resource referenced by paramKind: 'example.com/v1, Kind=None'"},
+		{"an audit annotation that fails", deny + "\nauditAnnotations: [{key: a, valueExpression: string(object.spec.x)}]", "validationActions: [Warn]", "Matches, Failed: never: expression 'string(object.spec.x)' resulted in error: no such key: x"},
 		{"an error", `validations: [{expression: object.spec.x == 1}]`, "validationActions: [Deny]", "Matches, Failed: expression 'object.spec.x == 1' resulted in error: no such key: x"},
 		{"an error that is ignored", "failurePolicy: Ignore\nvalidations: [{expression: object.spec.x == 1}]", "validationActions: [Deny]", "Matches, FailedOpen: expression 'object.spec.x == 1' resulted in error: no such key: x"},
 	} {
@@ -209,19 +211,29 @@ func TestPoliciesThatCannotBeUsed(t *testing.T) {
 	}{
 		{"ValidatingAdmissionPolicy policy: spec.matchConstraints: Required value", func(p *chain.Policies) { p.Validating[0].Spec.MatchConstraints = nil }},
 		{"ValidatingAdmissionPolicy policy: spec.matchConstraints.resourceRules: Required value", func(p *chain.Policies) { p.Validating[0].Spec.MatchConstraints.ResourceRules = nil }},
-		{"spec.validations or auditAnnotations: Required value", func(p *chain.Policies) { p.Validating[0].Spec.Validations = nil }},
+		{"spec.validations: Required value", func(p *chain.Policies) { p.Validating[0].Spec.Validations = nil }},
 		{"Syntax error", func(p *chain.Policies) { p.Validating[0].Spec.Validations[0].Expression = "object." }},
 		{"undeclared reference to 'objekt'", func(p *chain.Policies) { p.Validating[0].Spec.Validations[0].Expression = "objekt != null" }},
-		{`variable "a": `, func(p *chain.Policies) {
+		{"spec.variables[0].expression: ", func(p *chain.Policies) {
 			p.Validating[0].Spec.Variables = []admissionregistrationv1.Variable{{Name: "a", Expression: "variables.b"}}
 		}},
 		{"ValidatingAdmissionPolicyBinding policy: spec.policyName: Required value", func(p *chain.Policies) { p.ValidatingBindings[0].Spec.PolicyName = "" }},
 		{"spec.validationActions: Required value", func(p *chain.Policies) { p.ValidatingBindings[0].Spec.ValidationActions = nil }},
 		{"MutatingAdmissionPolicy team: spec.mutations: Required value", func(p *chain.Policies) { p.Mutating[0].Spec.Mutations = nil }},
-		{"spec.mutations[0]: want patchType JSONPatch with jsonPatch", func(p *chain.Policies) { p.Mutating[0].Spec.Mutations[0].JSONPatch = nil }},
+		{"spec.mutations[0].jsonPatch: Required value", func(p *chain.Policies) { p.Mutating[0].Spec.Mutations[0].JSONPatch = nil }},
 		{"MutatingAdmissionPolicy team: ", func(p *chain.Policies) { p.Mutating[0].Spec.Mutations[0].JSONPatch.Expression = "1" }},
+		{"MutatingAdmissionPolicy team: spec.reinvocationPolicy: Required value", func(p *chain.Policies) { p.Mutating[0].Spec.ReinvocationPolicy = "" }},
+		{"there are two of ValidatingAdmissionPolicy policy", func(p *chain.Policies) { p.Validating = append(p.Validating, p.Validating[0]) }},
+		{"Policies has a nil element", func(p *chain.Policies) { p.Validating = append(p.Validating, nil) }},
+		{"must not contain both Deny and Warn", func(p *chain.Policies) {
+			p.ValidatingBindings[0].Spec.ValidationActions = []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny, admissionregistrationv1.Warn}
+		}},
+		{"spec.paramRef.parameterNotFoundAction: Required value", func(p *chain.Policies) {
+			p.ValidatingBindings[0].Spec.ParamRef = &admissionregistrationv1.ParamRef{Name: "a"}
+		}},
+		{"spec.validations[0].expression: ", func(p *chain.Policies) { p.Validating[0].Spec.Validations[0].Expression = "1" }},
 		{"MutatingAdmissionPolicyBinding team: spec.policyName: Required value", func(p *chain.Policies) { p.MutatingBindings[0].Spec.PolicyName = "" }},
-		{"parameter 0: ", func(p *chain.Policies) { p.Params = []runtime.Object{&metav1.Status{}} }},
+		{"Params[0]: ", func(p *chain.Policies) { p.Params = []runtime.Object{&metav1.Status{}} }},
 	} {
 		var p chain.Policies
 		validatingPolicy(t, &p, "policy", `validations: [{expression: "true"}]`, "validationActions: [Deny]")

@@ -16,13 +16,13 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// The functions in this file do the same as the API server's functions compilePolicy, which are not exported.
+// The functions in this file copy the API server's unexported functions compilePolicy.
 
 var environments = sync.OnceValue(func() *environment.EnvSet {
 	return environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())
 })
 
-// A source has the expressions that policies of both types have.
+// A source has the fields that policies of both types have.
 type source struct {
 	name       string
 	params     *admissionregistrationv1.ParamKind
@@ -41,19 +41,29 @@ func (s source) compiler() (*plugincel.CompositedCompiler, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, v := range s.variables {
+	for i, v := range s.variables {
 		result := compiler.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, s.options(), environment.StoredExpressions)
 		if result.Error != nil {
-			err = errors.Join(err, fmt.Errorf("variable %q: %w", v.Name, result.Error))
+			err = errors.Join(err, fmt.Errorf("spec.variables[%d].expression: %w", i, result.Error))
 		}
 	}
 	return compiler, err
 }
 
-// evaluator compiles expressions. It joins their errors to err.
-func (s source) evaluator(compiler *plugincel.CompositedCompiler, err *error, expressions []plugincel.ExpressionAccessor, options plugincel.OptionalVariableDeclarations) plugincel.ConditionEvaluator {
+// evaluator compiles expressions. It joins their errors to err. field is the format of the path of an expression.
+func (s source) evaluator(compiler *plugincel.CompositedCompiler, err *error, field string, expressions []plugincel.ExpressionAccessor, options plugincel.OptionalVariableDeclarations) plugincel.ConditionEvaluator {
 	compiled := compiler.CompileCondition(expressions, options, environment.StoredExpressions)
-	*err = errors.Join(append([]error{*err}, compiled.CompilationErrors()...)...)
+	if len(compiled.CompilationErrors()) == 0 {
+		return compiled
+	}
+	for i, x := range expressions { // compile each alone, because the errors do not say which expression they are about
+		if x == nil {
+			continue
+		}
+		for _, one := range compiler.CompileCondition([]plugincel.ExpressionAccessor{x}, options, environment.StoredExpressions).CompilationErrors() {
+			*err = errors.Join(*err, fmt.Errorf(field+": %w", i, one))
+		}
+	}
 	return compiled
 }
 
@@ -66,10 +76,10 @@ func (s source) matcher(compiler *plugincel.CompositedCompiler, err *error) matc
 	for i := range s.conditions {
 		all = append(all, (*matchconditions.MatchCondition)(&s.conditions[i]))
 	}
-	return matchconditions.NewMatcher(s.evaluator(compiler, err, all, s.options()), s.failure, "policy", "validate", s.name)
+	return matchconditions.NewMatcher(s.evaluator(compiler, err, "spec.matchConditions[%d].expression", all, s.options()), s.failure, "policy", "validate", s.name)
 }
 
-// CheckMutating returns the errors of the expressions of a policy.
+// CheckMutating returns the compilation errors of a policy.
 func CheckMutating(p *mutating.Policy) error {
 	_, err := mutations(p)
 	return err
@@ -89,34 +99,36 @@ func mutations(p *mutating.Policy) (mutating.PolicyEvaluator, error) {
 	e := mutating.PolicyEvaluator{Matcher: s.matcher(compiler, &err), CompositedCompiler: compiler}
 	options := s.options()
 	options.HasPatchTypes = true
-	compile := func(x plugincel.ExpressionAccessor) plugincel.MutatingEvaluator {
+	compile := func(i int, field string, x plugincel.ExpressionAccessor) plugincel.MutatingEvaluator {
 		compiled := compiler.CompileMutatingEvaluator(x, options, environment.StoredExpressions)
-		err = errors.Join(append([]error{err}, compiled.CompilationErrors()...)...)
+		for _, one := range compiled.CompilationErrors() {
+			err = errors.Join(err, fmt.Errorf("spec.mutations[%d].%s.expression: %w", i, field, one))
+		}
 		return compiled
 	}
-	for _, m := range p.Spec.Mutations {
+	for i, m := range p.Spec.Mutations {
 		switch {
 		case m.PatchType == admissionregistrationv1.PatchTypeJSONPatch && m.JSONPatch != nil:
-			e.Mutators = append(e.Mutators, patch.NewJSONPatcher(compile(&patch.JSONPatchCondition{Expression: m.JSONPatch.Expression})))
+			e.Mutators = append(e.Mutators, patch.NewJSONPatcher(compile(i, "jsonPatch", &patch.JSONPatchCondition{Expression: m.JSONPatch.Expression})))
 		case m.PatchType == admissionregistrationv1.PatchTypeApplyConfiguration && m.ApplyConfiguration != nil:
-			e.Mutators = append(e.Mutators, patch.NewApplyConfigurationPatcher(compile(&patch.ApplyConfigurationCondition{Expression: m.ApplyConfiguration.Expression})))
+			e.Mutators = append(e.Mutators, patch.NewApplyConfigurationPatcher(compile(i, "applyConfiguration", &patch.ApplyConfigurationCondition{Expression: m.ApplyConfiguration.Expression})))
 		}
 	}
 	return e, err
 }
 
-// CheckValidating returns the errors of the expressions of a policy.
+// CheckValidating returns the compilation errors of a policy.
 func CheckValidating(p *validating.Policy) error {
-	_, err := validations(Pair{}, p)
+	_, err := validations(p)
 	return err
 }
 
-func compileValidating(pair Pair, p *validating.Policy) validating.Validator {
-	v, _ := validations(pair, p) // an expression with an error fails when it is evaluated
+func compileValidating(p *validating.Policy) validating.Validator {
+	v, _ := validations(p) // an expression with an error fails when it is evaluated
 	return v
 }
 
-func validations(pair Pair, p *validating.Policy) (validating.Validator, error) {
+func validations(p *validating.Policy) (validating.Validator, error) {
 	s := source{p.Name, p.Spec.ParamKind, p.Spec.Variables, p.Spec.MatchConditions, p.Spec.FailurePolicy}
 	compiler, err := s.compiler()
 	if compiler == nil {
@@ -124,7 +136,7 @@ func validations(pair Pair, p *validating.Policy) (validating.Validator, error) 
 	}
 	matcher := s.matcher(compiler, &err)
 	if matcher != nil {
-		matcher = recordedMatcher{matcher, pair}
+		matcher = recordedMatcher{matcher}
 	}
 	var checks, messages, annotations []plugincel.ExpressionAccessor
 	for _, v := range p.Spec.Validations {
@@ -138,7 +150,7 @@ func validations(pair Pair, p *validating.Policy) (validating.Validator, error) 
 	for _, a := range p.Spec.AuditAnnotations {
 		annotations = append(annotations, &validating.AuditAnnotationCondition{Key: a.Key, ValueExpression: a.ValueExpression})
 	}
-	ofMessages := plugincel.OptionalVariableDeclarations{HasParams: s.params != nil}
-	return validating.NewValidator(s.evaluator(compiler, &err, checks, s.options()), matcher, s.evaluator(compiler, &err, annotations, s.options()),
-		s.evaluator(compiler, &err, messages, ofMessages), s.failure, nil), err
+	messageOptions := plugincel.OptionalVariableDeclarations{HasParams: s.params != nil}
+	return validating.NewValidator(s.evaluator(compiler, &err, "spec.validations[%d].expression", checks, s.options()), matcher, s.evaluator(compiler, &err, "spec.auditAnnotations[%d].valueExpression", annotations, s.options()),
+		s.evaluator(compiler, &err, "spec.validations[%d].messageExpression", messages, messageOptions), s.failure, nil), err
 }

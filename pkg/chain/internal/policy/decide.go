@@ -6,10 +6,12 @@ import (
 	"fmt"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/generic"
+	"k8s.io/client-go/informers"
 	"k8s.io/utils/ptr"
 )
 
@@ -21,10 +23,28 @@ type Pair struct {
 	matcher    generic.PolicyMatcher
 	definition generic.PolicyAccessor
 	binding    generic.BindingAccessor
+	// params and scope are those of the parameters. misconfigured is the error for an unknown kind of parameters.
+	params        informers.GenericInformer
+	scope         meta.RESTScope
+	misconfigured error
 }
 
-func (p Pair) ignores() bool {
+// Ignores reports whether the failurePolicy is Ignore.
+func (p Pair) Ignores() bool {
 	return ptr.Deref(p.definition.GetFailurePolicy(), admissionregistrationv1.Fail) == admissionregistrationv1.Ignore
+}
+
+// HasParams reports whether a matching policy is evaluated for at least one parameter, or has no parameters. The error is
+// that of the API server, which then applies the failurePolicy.
+func (p Pair) HasParams(a admission.Attributes) (bool, error) {
+	if p.misconfigured != nil {
+		return false, fmt.Errorf("failed to configure policy: %w", p.misconfigured)
+	}
+	params, err := generic.CollectParams(p.definition.GetParamKind(), p.params, p.scope, p.binding.GetParamRef(), a.GetNamespace())
+	if err != nil {
+		return false, fmt.Errorf("failed to configure binding: %w", err)
+	}
+	return len(params) > 0, nil
 }
 
 // A Mismatch is the part of a policy or a binding that excludes a request.
@@ -32,14 +52,14 @@ type Mismatch struct {
 	// Field is namespaceSelector, objectSelector, excludeResourceRules or resourceRules. It is empty for a resource for
 	// which no policy is evaluated.
 	Field string
-	// InBinding means that the field is one of the binding.
+	// InBinding means that the field is in the binding, not in the policy.
 	InBinding bool
 	// Selector is the value of a selector.
 	Selector labels.Selector
 }
 
-// Mismatch returns what excludes a request, or nil if the policy is evaluated as far as matchConstraints and
-// matchResources decide. The error is that of the API server, which applies the failurePolicy.
+// Mismatch returns what excludes a request, or nil if matchConstraints and matchResources match. On an error, the API
+// server applies the failurePolicy.
 func (p Pair) Mismatch(a admission.Attributes, o admission.ObjectInterfaces) (*Mismatch, error) {
 	if exempt(a.GetResource().GroupResource()) {
 		return &Mismatch{}, nil
@@ -52,10 +72,11 @@ func (p Pair) Mismatch(a admission.Attributes, o admission.ObjectInterfaces) (*M
 		if of == nil {
 			continue
 		}
-		if ok, err := matches(of); ok || err != nil {
-			if err != nil {
-				return nil, err
-			}
+		ok, err := matches(of)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", []string{"failed to configure policy", "failed to configure binding"}[i], err)
+		}
+		if ok {
 			continue
 		}
 		m, err := mismatch(of, matches)
@@ -96,7 +117,7 @@ func mismatch(of *admissionregistrationv1.MatchResources, matches func(*admissio
 	return nil, fmt.Errorf("the policy does not match, but each of its fields does")
 }
 
-// constraints are a policy with other matchConstraints.
+// constraints wraps a policy and replaces its matchConstraints.
 type constraints struct {
 	generic.PolicyAccessor
 	resources *admissionregistrationv1.MatchResources

@@ -27,7 +27,7 @@ const (
 	ValidatingPlugin = validating.PluginName
 )
 
-// Settings have what the policies of an engine need beside the request.
+// Settings has the dependencies of both plugins.
 type Settings struct {
 	Params     *Params
 	Authorizer authorizer.Authorizer
@@ -36,8 +36,8 @@ type Settings struct {
 	Converter func(schema.GroupVersionKind) (managedfields.TypeConverter, error)
 }
 
-// exempt reports whether the API server evaluates no policies for a resource: policies and their bindings, and reviews,
-// which are not stored (exclusion.Excluded).
+// exempt reports whether the API server skips policies for a resource. It skips them for policies, for bindings, and for
+// reviews, which are not stored (exclusion.Excluded).
 func exempt(r schema.GroupResource) bool {
 	switch r.Group {
 	case admissionregistrationv1.GroupName:
@@ -58,18 +58,22 @@ type Mutating struct {
 	dispatcher generic.Dispatcher[mutating.PolicyHook]
 }
 
-// NewMutating returns a plugin for the bindings of the policies. Their defaults must be set. The plugin sorts by the
-// names of the policies and the bindings. The order in an API server is not fixed.
+// NewMutating returns a plugin for policies with their bindings. The caller must have set the defaults of both. The plugin
+// evaluates them in the order of their names. The order in an API server is not fixed.
 func NewMutating(policies []*mutating.Policy, bindings []*mutating.PolicyBinding, s Settings) *Mutating {
 	p := &Mutating{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Connect)}
 	p.dispatcher = mutating.NewDispatcher(s.Authorizer, s.Matcher, converters{s.Converter})
+	compiled := map[*mutating.Policy]mutating.PolicyEvaluator{}
+	for _, policy := range policies {
+		compiled[policy] = compileMutating(policy)
+	}
 	for _, of := range pairs(policies, bindings, func(b *mutating.PolicyBinding) string { return b.Spec.PolicyName }) {
 		pair := Pair{Policy: of.policy.Name, Binding: of.binding.Name, Mutating: true, matcher: generic.NewPolicyMatcher(s.Matcher),
 			definition: mutating.NewMutatingAdmissionPolicyAccessor(of.policy), binding: mutating.NewMutatingAdmissionPolicyBindingAccessor(of.binding)}
-		informer, scope, err := s.Params.of(of.policy.Spec.ParamKind)
+		pair.params, pair.scope, pair.misconfigured = s.Params.informer(of.policy.Spec.ParamKind, true)
 		p.Pairs = append(p.Pairs, pair)
-		p.hooks = append(p.hooks, mutating.PolicyHook{Policy: of.policy, Bindings: []*mutating.PolicyBinding{of.binding}, ParamInformer: informer,
-			ParamScope: scope, ConfigurationError: err, Evaluator: recordMutations(pair, compileMutating(of.policy))})
+		p.hooks = append(p.hooks, mutating.PolicyHook{Policy: of.policy, Bindings: []*mutating.PolicyBinding{of.binding}, ParamInformer: pair.params,
+			ParamScope: pair.scope, ConfigurationError: pair.misconfigured, Evaluator: recordMutations(pair, compiled[of.policy])})
 	}
 	return p
 }
@@ -95,13 +99,17 @@ func NewValidating(policies []*validating.Policy, bindings []*validating.PolicyB
 	p := &Validating{Handler: admission.NewHandler(admission.Connect, admission.Create, admission.Delete, admission.Update)}
 	matcher := generic.NewPolicyMatcher(s.Matcher)
 	p.dispatcher = validating.NewDispatcher(s.Authorizer, matcher)
+	compiled := map[*validating.Policy]validating.Validator{}
+	for _, policy := range policies {
+		compiled[policy] = compileValidating(policy)
+	}
 	for _, of := range pairs(policies, bindings, func(b *validating.PolicyBinding) string { return b.Spec.PolicyName }) {
 		pair := Pair{Policy: of.policy.Name, Binding: of.binding.Name, matcher: matcher,
 			definition: validating.NewValidatingAdmissionPolicyAccessor(of.policy), binding: validating.NewValidatingAdmissionPolicyBindingAccessor(of.binding)}
-		informer, scope, err := s.Params.of(of.policy.Spec.ParamKind)
+		pair.params, pair.scope, pair.misconfigured = s.Params.informer(of.policy.Spec.ParamKind, false)
 		p.Pairs = append(p.Pairs, pair)
-		p.hooks = append(p.hooks, validating.PolicyHook{Policy: of.policy, Bindings: []*validating.PolicyBinding{of.binding}, ParamInformer: informer,
-			ParamScope: scope, ConfigurationError: err, Evaluator: recordedValidator{compileValidating(pair, of.policy), pair, of.binding.Spec.ValidationActions}})
+		p.hooks = append(p.hooks, validating.PolicyHook{Policy: of.policy, Bindings: []*validating.PolicyBinding{of.binding}, ParamInformer: pair.params,
+			ParamScope: pair.scope, ConfigurationError: pair.misconfigured, Evaluator: recordedValidator{compiled[of.policy], pair, of.binding.Spec.ValidationActions}})
 	}
 	return p
 }
@@ -114,6 +122,7 @@ func (p *Validating) Validate(ctx context.Context, a admission.Attributes, o adm
 	return p.dispatcher.Dispatch(ctx, a, o, p.hooks)
 }
 
+// A bound is a policy with one of its bindings.
 type bound[P, B any] struct {
 	policy  P
 	binding B

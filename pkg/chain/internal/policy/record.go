@@ -4,11 +4,13 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,13 +30,13 @@ type Evaluation struct {
 	Mutating        bool
 	// Param is the namespace and the name of the parameter, or empty.
 	Param string
-	// Excluded means that a matchCondition is false or, under failurePolicy Ignore, cannot be evaluated. Condition is
-	// its name if it is false.
+	// Excluded means that a matchCondition is false or, under failurePolicy Ignore, cannot be evaluated. Condition is the
+	// name of the matchCondition that is false.
 	Excluded  bool
 	Condition string
 	// Mutated means that the policy changed the object.
 	Mutated bool
-	// Failures are the validations that do not hold, and the errors.
+	// Failures are the failed validations, and the errors.
 	Failures []Failure
 	// Actions are the validationActions of the binding.
 	Actions []admissionregistrationv1.ValidationAction
@@ -42,29 +44,30 @@ type Evaluation struct {
 	before runtime.Object // the object before the first mutation
 }
 
-// A Failure is a validation that does not hold, or an error.
+// A Failure is a failed validation, or an error.
 type Failure struct {
 	Message string
 	Reason  metav1.StatusReason
-	// IsError means that an expression cannot be evaluated. Ignored means that failurePolicy is Ignore.
-	IsError, Ignored bool
+	// IsError means that an expression cannot be evaluated. Ignored means that failurePolicy is Ignore. Rejects means that
+	// the API server rejects the request whatever the validationActions of the binding are.
+	IsError, Ignored, Rejects bool
 }
 
-// A Recorder gets each evaluation when it begins. The plugins complete the evaluation afterwards.
-type Recorder interface{ Evaluate(e *Evaluation) }
+// A Recorder records evaluations. The plugins call Begin when an evaluation starts, and fill in e until it ends.
+type Recorder interface{ Begin(e *Evaluation) }
 
 type recorderKey struct{}
 
-// WithRecorder returns a context with a recorder of the evaluations. The plugins evaluate the policies of a request one
-// after the other.
+// WithRecorder returns a context with a recorder. It is for one request, because the plugins evaluate the policies of a
+// request one after the other.
 func WithRecorder(ctx context.Context, r Recorder) context.Context {
 	return context.WithValue(ctx, recorderKey{}, &recording{recorder: r})
 }
 
-// A recording has the last evaluation, which is not completed yet.
+// A recording has the evaluation that is in progress.
 type recording struct {
 	recorder Recorder
-	last     *Evaluation
+	current  *Evaluation
 }
 
 // begin records a new evaluation. It returns a recording without a recorder if ctx has none.
@@ -73,17 +76,17 @@ func begin(ctx context.Context, p Pair, param runtime.Object) *recording {
 	if !ok {
 		r = &recording{}
 	}
-	r.last = &Evaluation{Policy: p.Policy, Binding: p.Binding, Mutating: p.Mutating, Param: nameOf(param)}
+	r.current = &Evaluation{Policy: p.Policy, Binding: p.Binding, Mutating: p.Mutating, Param: nameOf(param)}
 	if r.recorder != nil {
-		r.recorder.Evaluate(r.last)
+		r.recorder.Begin(r.current)
 	}
 	return r
 }
 
-// last returns the evaluation that began last, or a new one if ctx has no recorder.
-func last(ctx context.Context) *Evaluation {
-	if r, ok := ctx.Value(recorderKey{}).(*recording); ok && r.last != nil {
-		return r.last
+// current returns the evaluation that is in progress, or a new one if ctx has no recorder.
+func current(ctx context.Context) *Evaluation {
+	if r, ok := ctx.Value(recorderKey{}).(*recording); ok && r.current != nil {
+		return r.current
 	}
 	return &Evaluation{}
 }
@@ -102,7 +105,7 @@ func nameOf(param runtime.Object) string {
 	return m.GetNamespace() + "/" + m.GetName()
 }
 
-// recordMutations makes an evaluator of a policy record its evaluations.
+// recordMutations returns e with wrappers that record each evaluation.
 func recordMutations(p Pair, e mutating.PolicyEvaluator) mutating.PolicyEvaluator {
 	e.Matcher = recordedConditions{e.Matcher, p}
 	e.Mutators = slices.Clone(e.Mutators)
@@ -127,10 +130,10 @@ func (r recordedConditions) Match(ctx context.Context, a *admission.VersionedAtt
 	if result.Matches {
 		return result
 	}
-	e := begin(ctx, r.pair, param).last
+	e := begin(ctx, r.pair, param).current
 	e.Excluded, e.Condition = result.Error == nil, result.FailedConditionName
 	if result.Error != nil {
-		e.Failures = []Failure{{Message: result.Error.Error(), IsError: true, Ignored: r.pair.ignores()}}
+		e.Failures = []Failure{{Message: result.Error.Error(), IsError: true, Ignored: r.pair.Ignores()}}
 	}
 	return result
 }
@@ -145,19 +148,21 @@ type recordedPatcher struct {
 // Patch returns the changed object.
 func (p recordedPatcher) Patch(ctx context.Context, request patch.Request, budget int64) (runtime.Object, error) {
 	if p.first {
-		begin(ctx, p.pair, request.OptionalVariables.VersionedParams).last.before = request.VersionedAttributes.VersionedObject
+		begin(ctx, p.pair, request.OptionalVariables.VersionedParams).current.before = request.VersionedAttributes.VersionedObject
 	}
 	changed, err := p.Patcher.Patch(ctx, request, budget)
-	e := last(ctx)
+	e := current(ctx)
 	if err != nil {
-		e.Failures = append(e.Failures, Failure{Message: err.Error(), IsError: true, Ignored: p.pair.ignores()})
+		// The dispatcher returns an error with an API status at once, whatever the failurePolicy is.
+		ignored := p.pair.Ignores() && !errors.As(err, new(*apierrors.StatusError))
+		e.Failures = append(e.Failures, Failure{Message: err.Error(), IsError: true, Ignored: ignored})
 		return changed, err
 	}
 	e.Mutated = !equality.Semantic.DeepEqual(e.before, asTyped(request, changed))
 	return changed, nil
 }
 
-// asTyped returns the result of a mutation as the object that the dispatcher makes of it.
+// asTyped converts the result of a mutation to a typed object, as the dispatcher does.
 func asTyped(request patch.Request, changed runtime.Object) runtime.Object {
 	if _, ok := request.VersionedAttributes.VersionedObject.(*unstructured.Unstructured); ok {
 		return changed
@@ -170,16 +175,13 @@ func asTyped(request patch.Request, changed runtime.Object) runtime.Object {
 }
 
 // recordedMatcher records the matchCondition that excludes a request from a validating policy.
-type recordedMatcher struct {
-	matchconditions.Matcher
-	pair Pair
-}
+type recordedMatcher struct{ matchconditions.Matcher }
 
 // Match evaluates the conditions.
 func (r recordedMatcher) Match(ctx context.Context, a *admission.VersionedAttributes, param runtime.Object, authz authorizer.Authorizer) matchconditions.MatchResult {
 	result := r.Matcher.Match(ctx, a, param, authz)
 	if !result.Matches && result.Error == nil {
-		e := last(ctx)
+		e := current(ctx)
 		e.Excluded, e.Condition = true, result.FailedConditionName
 	}
 	return result
@@ -194,17 +196,17 @@ type recordedValidator struct {
 
 // Validate evaluates the validations.
 func (v recordedValidator) Validate(ctx context.Context, resource schema.GroupVersionResource, a *admission.VersionedAttributes, param runtime.Object, namespace *corev1.Namespace, budget int64, authz authorizer.Authorizer) validating.ValidateResult {
-	e := begin(ctx, v.pair, param).last
+	e := begin(ctx, v.pair, param).current
 	e.Actions = v.actions
 	result := v.Validator.Validate(ctx, resource, a, param, namespace, budget, authz)
 	for _, d := range result.Decisions {
 		if d.Evaluation == validating.EvalError || d.Action == validating.ActionDeny {
-			e.Failures = append(e.Failures, Failure{d.Message, d.Reason, d.Evaluation == validating.EvalError, d.Action == validating.ActionAdmit})
+			e.Failures = append(e.Failures, Failure{Message: d.Message, Reason: d.Reason, IsError: d.Evaluation == validating.EvalError, Ignored: d.Action == validating.ActionAdmit})
 		}
 	}
 	for _, note := range result.AuditAnnotations {
 		if note.Action == validating.AuditAnnotationActionError {
-			e.Failures = append(e.Failures, Failure{Message: note.Error, IsError: true})
+			e.Failures = append(e.Failures, Failure{Message: note.Error, IsError: true, Rejects: true})
 		}
 	}
 	return result
