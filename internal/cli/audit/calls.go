@@ -150,10 +150,15 @@ func reserved(domain []byte) bool {
 	return false
 }
 
-// silent reports whether the request has no trace of a webhook or of a policy.
-func (q *request) silent() bool {
+// onlyPolicies reports whether the request has a trace of a policy, but none of a webhook.
+func (q *request) onlyPolicies() bool {
 	_, denied := q.denial()
-	return !denied && len(q.calls)+len(q.openValidating)+len(q.own)+len(q.certificates)+len(q.policies) == 0 && q.mutating+q.validating == 0 && q.rejected().kind == ""
+	return (denied || len(q.policies) > 0) && q.silent()
+}
+
+// silent reports whether the request has no trace of a webhook.
+func (q *request) silent() bool {
+	return len(q.calls)+len(q.openValidating)+len(q.own)+len(q.certificates) == 0 && q.mutating+q.validating == 0 && q.rejected().kind == ""
 }
 
 // A rejection says which webhook rejected a request, and why. It is the zero value if no webhook did.

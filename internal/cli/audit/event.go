@@ -261,7 +261,7 @@ func each(value []byte, visit func(name string, member []byte)) error {
 
 // silent reports whether the event has no trace of a webhook or of a policy. It runs for all events, so it does not allocate.
 func (r *raw) silent() bool {
-	if status := r.member[inResponse]; bytes.Contains(status, []byte("admission webhook ")) || bytes.Contains(status, []byte("failed calling webhook ")) || policyTrace(status) {
+	if status := r.member[inResponse]; bytes.Contains(status, []byte("admission webhook ")) || bytes.Contains(status, []byte("failed calling webhook ")) || mayNamePolicy(status) {
 		return false
 	}
 	annotations := r.member[inAnnotations]

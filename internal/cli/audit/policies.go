@@ -23,7 +23,8 @@ type PolicyCount struct {
 	Binding string `json:"binding,omitempty"`
 	// Denied counts the requests that the policy rejected.
 	Denied int `json:"denied"`
-	// Audited counts the requests that failed a validation of a binding with the validationAction Audit.
+	// Audited counts the requests whose first failed validation was one of this binding, with the validationAction Audit.
+	// The log has only the first such validation of a request, because the API server cannot overwrite an annotation.
 	Audited int `json:"audited"`
 }
 
@@ -66,10 +67,10 @@ func quoted(text string) (name, rest string, ok bool) {
 	return strings.Cut(text[1:], text[:1])
 }
 
-// policyTrace reports whether the status of a response may name a policy.
-func policyTrace(status []byte) bool { return bytes.Contains(status, []byte(" denied request: ")) }
+// mayNamePolicy reports whether the status of a response may name a policy.
+func mayNamePolicy(status []byte) bool { return bytes.Contains(status, []byte(" denied request: ")) }
 
-// audited sets the bindings with failed validations from the value of the annotation.
+// audited records the bindings that the annotation lists.
 func (q *request) audited(value string) {
 	var failures []struct{ Policy, Binding string }
 	if json.Unmarshal([]byte(value), &failures) != nil {
@@ -85,13 +86,13 @@ func (q *request) audited(value string) {
 
 // denial returns the policy that rejected the request, or false if none did.
 func (q *request) denial() (policyKey, bool) {
-	if q.code < 400 {
+	if q.code < 400 || q.rejected().kind != "" { // the message of a webhook may quote the one of a policy
 		return policyKey{}, false
 	}
 	return policyDenial(q.message)
 }
 
-// countPolicies adds a request to the rows of the policies. A report on selected webhooks has no policies.
+// countPolicies adds a request to the rows of the policies. With --webhook, the report has no policies.
 func (t *tally) countPolicies(q *request) {
 	if len(t.options.Webhooks) > 0 {
 		return
@@ -133,18 +134,18 @@ func (t *printer) policies(r *Report) {
 	if len(r.Policies) == 0 {
 		return
 	}
-	t.printf("\n%s\n", t.Bold(fmt.Sprintf("%-*s %7s %7s", policyWidth, "POLICIES, without allowed requests", "audited", "denied")))
+	t.printf("\n%s\n", t.Bold(fmt.Sprintf("%-*s %7s %7s", policyWidth, "POLICIES (the log has no allowed requests)", "audited", "denied")))
 	for _, c := range r.Policies[:min(len(r.Policies), r.Top)] {
 		t.row(policyWidth, c.name(), c.Audited, c.Denied)
 	}
 	if n := len(r.Policies) - r.Top; n > 0 {
 		t.printf("%s\n", t.Faint(fmt.Sprintf("and %d more: --top N", n)))
 	}
-	t.printf("\n%s\n", t.Faint("audited: requests that failed a validation with the validationAction Audit"))
+	t.printf("\n%s\n", t.Faint("audited: requests that failed a validation whose binding has the validationAction\nAudit; the log has only the first one of each request"))
 }
 
 func (r *Report) policyTable() page.Table {
-	t := page.Table{Title: "Admission policies", Text: "Requests that a policy allowed are not recorded.", Columns: columns("Policy", "Binding", "Type", "Audited", "Denied")}
+	t := page.Table{Title: "Admission policies", Text: "Requests that a policy allowed are not recorded. Of the failed validations with the validationAction Audit, the log has only the first one of each request.", Columns: columns("Policy", "Binding", "Type", "Audited", "Denied")}
 	for _, c := range r.Policies[:min(len(r.Policies), 10*r.Top)] {
 		t.Rows = append(t.Rows, []page.Cell{{Text: c.Policy}, {Text: c.Binding}, {Text: c.Type}, number(c.Audited, page.Plain), number(c.Denied, page.Plain)})
 	}

@@ -13,8 +13,7 @@ import (
 type Report struct {
 	Files []File `json:"files"`
 	// Events is the number of events read. Requests is the number of completed API requests in the selected time.
-	// WithWebhooks is how many of these requests have a trace of a webhook or of an
-	// admission policy.
+	// WithWebhooks is how many of these requests have a trace of a webhook.
 	Events       int `json:"events"`
 	Requests     int `json:"requests"`
 	WithWebhooks int `json:"withWebhooks"`

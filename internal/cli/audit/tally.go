@@ -90,12 +90,18 @@ func (t *tally) add(r *raw) {
 		return
 	}
 	q := r.request()
-	if q.silent() && q.unread == 0 {
+	policies := q.onlyPolicies()
+	if q.silent() && q.unread == 0 && !policies {
 		t.countSilent(r)
 		return
 	}
 	if t.seen.before(t.key(r)) {
 		t.duplicates++
+		return
+	}
+	if policies {
+		t.countSilent(r)
+		t.countPolicies(q)
 		return
 	}
 	t.requests++

@@ -64,11 +64,7 @@ type printer struct {
 func (t *printer) printf(format string, args ...any) { fmt.Fprintf(&t.text, format, args...) }
 
 func (t *printer) head(r *Report) {
-	with := "webhooks"
-	if len(r.Policies) > 0 {
-		with = "webhooks or policies"
-	}
-	t.printf("%s, %s, %d with %s\n", textutil.Count(r.Events, "event"), textutil.Count(r.Requests, "request"), r.WithWebhooks, with)
+	t.printf("%s, %s, %d with webhooks\n", textutil.Count(r.Events, "event"), textutil.Count(r.Requests, "request"), r.WithWebhooks)
 	if r.First != nil {
 		t.printf("%s to %s\n", stamp(*r.First), stamp(*r.Last))
 	}

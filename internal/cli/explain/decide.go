@@ -27,8 +27,6 @@ type explainer struct {
 	limited  *chain.Explanation
 	// policies are the policies that may change the object before webhooks are called.
 	policies []string
-	// unsurePolicies means that the effect of a policy is unknown.
-	unsurePolicies bool
 
 	webhooks []*explainedWebhook
 }
@@ -54,12 +52,13 @@ func (t *explainer) explain(ctx context.Context, engine *chain.Chain, result *Ob
 	if t.limited, err = t.withLimits(ctx, engine); err != nil {
 		return err
 	}
-	t.policies = t.facts.policies.may(t.req)
+	t.policies = t.mayMutate()
 	result.Policies = t.explainPolicies(e)
 	for i := range e.Webhooks {
 		t.webhooks = append(t.webhooks, t.webhook(i, &e.Webhooks[i]))
 	}
 	ordered(t.webhooks)
+	t.depend(result.Policies)
 	result.Request = t.request()
 	result.Rejection = t.reject(e, result.Policies)
 	t.relate(e, result)
@@ -203,16 +202,22 @@ func (t *explainer) reject(e *chain.Explanation, policies []Policy) *Rejection {
 	if validating < 0 {
 		validating = len(t.webhooks)
 	}
-	who, unsure := t.policyRejection(e, policies)
-	if r := e.Rejection; r != nil && e.Early && !unsure {
-		return rejected(0, nil, &Rejection{By: who, Before: "mutating webhooks", Code: r.Code, Message: r.Message})
+	byPolicy, unsure := t.policyRejection(e, policies)
+	switch r := e.Rejection; {
+	case byPolicy != nil && byPolicy.Before == "mutating webhooks":
+		return rejected(0, nil, byPolicy)
+	case byPolicy == nil && r != nil && e.Early && !unsure:
+		return rejected(0, nil, &Rejection{Before: "mutating webhooks", Code: r.Code, Message: r.Message})
 	}
 	if i := by(true); i >= 0 {
 		w := t.webhooks[i]
 		return rejected(i, w, &Rejection{By: w.hook.name, Before: "validating webhooks", Code: w.code, Message: w.message})
 	}
-	if r := e.Rejection; r != nil && !e.Early && !unsure {
-		return rejected(validating, nil, &Rejection{By: who, Before: "validating webhooks", Code: r.Code, Message: r.Message})
+	switch r := e.Rejection; {
+	case byPolicy != nil:
+		return rejected(validating, nil, byPolicy)
+	case r != nil && !e.Early && !unsure:
+		return rejected(validating, nil, &Rejection{Before: "validating webhooks", Code: r.Code, Message: r.Message})
 	}
 	i := by(false)
 	if i < 0 {

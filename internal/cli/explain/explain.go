@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -24,7 +25,7 @@ import (
 // Explain returns a report with the explanation for each object. An object that cannot be explained has its error in
 // the report.
 func (w *Facts) Explain(ctx context.Context, all []*objects.Object, ask Ask) (*Report, error) {
-	report := &Report{Kubernetes: w.Kubernetes, Source: w.Source, PoliciesKnown: w.policies.known || len(w.policies.Mutating)+len(w.policies.Validating) > 0}
+	report := &Report{Kubernetes: w.Kubernetes, Source: w.Source, PoliciesKnown: w.policies.broken == nil && (w.policies.known || !w.policies.live() && len(w.policies.Mutating)+len(w.policies.Validating) > 0)}
 	all = w.withSubresource(ctx, all, ask)
 	requests := make([]*knownRequest, len(all))
 	errs := make([]error, len(all))
@@ -51,7 +52,8 @@ func (w *Facts) Explain(ctx context.Context, all []*objects.Object, ask Ask) (*R
 			labels[name] = of
 		}
 	}
-	if err := w.policies.readParams(ctx, slices.Sorted(maps.Keys(labels))); err != nil {
+	w.policies.dropOlder(w)
+	if err := w.policies.readParams(ctx, append(slices.Sorted(maps.Keys(labels)), ""), cmp.Or(ask.Namespace, metav1.NamespaceDefault), w.namespacedParam); err != nil {
 		return nil, err
 	}
 	engine, hooks, err := w.engine(labels, w.policies.usable())

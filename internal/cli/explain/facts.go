@@ -85,17 +85,30 @@ func FromFiles(configurations, more []*objects.Object) (*Facts, error) {
 	return w, w.addPolicies(configurations, more)
 }
 
-// addPolicies adds the policies, bindings and parameters from files.
+// addPolicies adds the policies, bindings and parameters from files. They replace those of the cluster with the same
+// names.
 func (w *Facts) addPolicies(configurations, more []*objects.Object) error {
-	before := len(w.policies.Mutating) + len(w.policies.Validating)
-	if err := w.policies.add(append(slices.Clone(configurations), more...)); err != nil {
+	all := append(slices.Clone(configurations), more...)
+	for _, o := range all {
+		if !isPolicy(o) || w.origins[o.GVK.Kind+" "+o.Name] == o.Where() { // the same file can be read twice
+			continue
+		}
+		if err := w.from(o.GVK.Kind, o.Name, o.Where()); err != nil {
+			return err
+		}
+		var alone policies
+		if err := alone.add([]*objects.Object{o}); err != nil {
+			return err
+		}
+		if err := alone.check(); err != nil {
+			return problem.New("%s: the API server would reject it: %w", o.Where(), err)
+		}
+	}
+	if err := w.policies.add(all); err != nil {
 		return err
 	}
-	if len(w.policies.Mutating)+len(w.policies.Validating) == before || w.policies.broken != nil {
-		return nil
-	}
-	if err := w.policies.check(); err != nil {
-		return problem.New("an API server would reject this policy: %w", err)
+	if w.policies.broken = w.policies.check(); w.policies.broken != nil {
+		w.notes = append(w.notes, fmt.Sprintf("admission policies are not evaluated, because this version of admitkit cannot read all of them: %v", w.policies.broken))
 	}
 	return nil
 }

@@ -5,23 +5,29 @@ package explain
 import (
 	"cmp"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/admitkit/admitkit/internal/cli/cluster"
 	"github.com/admitkit/admitkit/internal/cli/objects"
+	"github.com/admitkit/admitkit/internal/k8svalidation"
 	"github.com/admitkit/admitkit/internal/problem"
-	"github.com/admitkit/admitkit/internal/rulematch"
 	"github.com/admitkit/admitkit/pkg/chain"
 )
 
@@ -33,9 +39,8 @@ type policies struct {
 	known, unbound bool
 	// broken is the reason why the policies cannot be evaluated, or nil.
 	broken error
-	// params reads the objects of a kind in a namespace, which may be parameters. An empty namespace means all. It is nil
-	// without a cluster.
-	params func(ctx context.Context, kind schema.GroupVersionKind, namespace string) ([]*unstructured.Unstructured, error)
+	// params reads the objects that may be parameters. It is nil without a cluster.
+	params func(context.Context, paramsOf) ([]*unstructured.Unstructured, error)
 	asked  map[paramsOf]error // what params was asked for, with its error
 	given  []*objects.Object  // objects of other kinds in files, which may be parameters
 }
@@ -44,6 +49,7 @@ type policies struct {
 type paramsOf struct {
 	kind      schema.GroupVersionKind
 	namespace string
+	name      string // empty for all objects in the namespace
 }
 
 func isPolicy(o *objects.Object) bool {
@@ -57,6 +63,9 @@ func hasPolicy(all []*objects.Object) bool { return slices.ContainsFunc(all, isP
 // the same fields.
 func (p *policies) add(all []*objects.Object) error {
 	for _, o := range all {
+		if isPolicy(o) && !slices.Contains([]string{"v1", "v1beta1", "v1alpha1"}, o.GVK.Version) {
+			return problem.New("%s: %s: there is no version %s of %s", o.Where(), o, o.GVK.Version, o.GVK.Kind)
+		}
 		if !isPolicy(o) {
 			p.given = append(p.given, o)
 			continue
@@ -85,11 +94,18 @@ func withDecoded[T any, P interface {
 	metav1.Object
 }](all []P, o *objects.Object) ([]P, error) {
 	one := P(new(T))
-	if err := json.Unmarshal(o.JSON, one); err != nil {
+	unknown, err := kjson.UnmarshalStrict(o.JSON, one)
+	if err == nil && o.File != "" { // a newer API server may have fields that this program does not know
+		err = errors.Join(unknown...)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return replace(all, one), nil
 }
+
+// live reports whether the policies of a cluster were read.
+func (p *policies) live() bool { return p.params != nil }
 
 // check returns the reason why an API server would reject the policies.
 func (p *policies) check() error {
@@ -115,8 +131,12 @@ type pair struct {
 	kind            *schema.GroupVersionKind // of the parameters
 	ref             *admissionregistrationv1.ParamRef
 	expressions     string
-	// selectsNamespaces means that the policy or the binding has a namespaceSelector.
+	// selectsNamespaces means that the policy or the binding has a namespaceSelector for other labels than the name.
 	selectsNamespaces bool
+	// selectsObjects means that the policy or the binding has an objectSelector.
+	selectsObjects bool
+	rules          []admissionregistrationv1.NamedRuleWithOperations // of the policy
+	equivalent     bool
 }
 
 // pairs returns each policy with each of its bindings.
@@ -140,7 +160,10 @@ func (p *policies) pairs() (all []pair) {
 	for _, v := range p.Validating {
 		of := newPair(v.Name, false, v.Spec.ParamKind, v.Spec.MatchConstraints, v.Spec.Variables, v.Spec.MatchConditions)
 		for _, one := range v.Spec.Validations {
-			of.expressions += one.Expression + "\n"
+			of.expressions += one.Expression + "\n" + one.MessageExpression + "\n"
+		}
+		for _, one := range v.Spec.AuditAnnotations {
+			of.expressions += one.ValueExpression + "\n"
 		}
 		for _, b := range p.ValidatingBindings {
 			if b.Spec.PolicyName == v.Name {
@@ -152,7 +175,10 @@ func (p *policies) pairs() (all []pair) {
 }
 
 func newPair(name string, mutating bool, params *admissionregistrationv1.ParamKind, of *admissionregistrationv1.MatchResources, variables []admissionregistrationv1.Variable, conditions []admissionregistrationv1.MatchCondition) pair {
-	p := pair{policy: name, mutating: mutating, selectsNamespaces: selectsNamespaces(of)}
+	p := pair{policy: name, mutating: mutating, selectsNamespaces: selectsNamespaces(of), selectsObjects: selectsObjects(of)}
+	if of != nil {
+		p.rules, p.equivalent = of.ResourceRules, isEquivalent(of.MatchPolicy)
+	}
 	if params != nil {
 		kind := schema.FromAPIVersionAndKind(params.APIVersion, params.Kind)
 		p.kind = &kind
@@ -169,23 +195,37 @@ func newPair(name string, mutating bool, params *admissionregistrationv1.ParamKi
 // bind returns the policy with a binding.
 func (p pair) bind(name string, ref *admissionregistrationv1.ParamRef, of *admissionregistrationv1.MatchResources) pair {
 	p.binding, p.ref, p.selectsNamespaces = name, ref, p.selectsNamespaces || selectsNamespaces(of)
+	p.selectsObjects = p.selectsObjects || selectsObjects(of)
 	return p
 }
 
 func selectsNamespaces(r *admissionregistrationv1.MatchResources) bool {
-	return r != nil && r.NamespaceSelector != nil && len(r.NamespaceSelector.MatchLabels)+len(r.NamespaceSelector.MatchExpressions) > 0
+	if r == nil || r.NamespaceSelector == nil {
+		return false
+	}
+	for key := range r.NamespaceSelector.MatchLabels {
+		if key != corev1.LabelMetadataName {
+			return true
+		}
+	}
+	return slices.ContainsFunc(r.NamespaceSelector.MatchExpressions, func(e metav1.LabelSelectorRequirement) bool { return e.Key != corev1.LabelMetadataName })
 }
 
-// params returns the parameters that the pair has for a request in a namespace. It reports false if it has none.
+func selectsObjects(r *admissionregistrationv1.MatchResources) bool {
+	return r != nil && r.ObjectSelector != nil && len(r.ObjectSelector.MatchLabels)+len(r.ObjectSelector.MatchExpressions) > 0
+}
+
+// params returns where the parameters of the pair are for a request in a namespace. It reports false if it has none.
 func (p pair) params(namespace string) (paramsOf, bool) {
 	if p.kind == nil || p.ref == nil {
 		return paramsOf{}, false
 	}
-	return paramsOf{*p.kind, cmp.Or(p.ref.Namespace, namespace)}, true
+	return paramsOf{*p.kind, cmp.Or(p.ref.Namespace, namespace), p.ref.Name}, true
 }
 
-// readParams reads the parameters for requests in these namespaces. An empty namespace is that of objects without one.
-func (p *policies) readParams(ctx context.Context, namespaces []string) error {
+// readParams reads the parameters for requests in these namespaces. The empty namespace stands for cluster-scoped objects.
+// A parameter in a file without a namespace gets the namespace own, if objects of its kind are in namespaces.
+func (p *policies) readParams(ctx context.Context, namespaces []string, own string, namespaced func(schema.GroupVersionKind) bool) error {
 	pairs := p.pairs()
 	if p.asked == nil {
 		p.asked = map[paramsOf]error{}
@@ -196,6 +236,9 @@ func (p *policies) readParams(ctx context.Context, namespaces []string) error {
 			u := &unstructured.Unstructured{}
 			if err := u.UnmarshalJSON(o.JSON); err != nil {
 				return problem.New("%s: %s: %w", o.Where(), o, err)
+			}
+			if u.GetNamespace() == "" && namespaced(o.GVK) {
+				u.SetNamespace(own)
 			}
 			p.Params = append(p.Params, u)
 		}
@@ -216,14 +259,15 @@ func (p *policies) readOf(ctx context.Context, of paramsOf) error {
 	if _, done := p.asked[of]; done || p.params == nil {
 		return nil
 	}
-	found, err := p.params(ctx, of.kind, of.namespace)
+	found, err := p.params(ctx, of)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	p.asked[of] = err
 	for _, u := range found {
-		if !slices.ContainsFunc(p.given, func(o *objects.Object) bool {
-			return o.GVK == of.kind && o.Name == u.GetName() && o.Namespace == u.GetNamespace()
+		if !slices.ContainsFunc(p.Params, func(known runtime.Object) bool { // a file replaces it, or it was read before
+			k := known.(*unstructured.Unstructured)
+			return k.GroupVersionKind() == of.kind && k.GetName() == u.GetName() && k.GetNamespace() == u.GetNamespace()
 		}) {
 			p.Params = append(p.Params, u)
 		}
@@ -231,30 +275,71 @@ func (p *policies) readOf(ctx context.Context, of paramsOf) error {
 	return nil
 }
 
-// may returns the names of the mutating policies that may change the object of a request, although they cannot be
-// evaluated. It ignores the versions in their rules, because policies match equivalent versions too.
-func (p *policies) may(a *knownRequest) []string {
-	if a.Operation == admissionv1.Delete {
+// mayMutate returns the names of the mutating policies that may change the object of a request, although they cannot be
+// evaluated: their bindings are unknown, or one of the policies cannot be read.
+func (t *explainer) mayMutate() (names []string) {
+	p := &t.facts.policies
+	if t.req.Operation == admissionv1.Delete {
 		return nil // there is nothing to change
 	}
-	var names []string
-	for _, policy := range p.Mutating {
-		bound := slices.ContainsFunc(p.MutatingBindings, func(b *admissionregistrationv1.MutatingAdmissionPolicyBinding) bool {
-			return b.Spec.PolicyName == policy.Name
-		})
-		if bound && p.broken == nil || !bound && !p.unbound || policy.Spec.MatchConstraints == nil {
-			continue
-		}
-		if slices.ContainsFunc(policy.Spec.MatchConstraints.ResourceRules, func(named admissionregistrationv1.NamedRuleWithOperations) bool {
-			rule := named.RuleWithOperations
-			rule.APIVersions = []string{"*"}
-			return rulematch.Matches(rule, a.ruleRequest())
-		}) {
-			names = append(names, policy.Name)
+	candidates := p.pairs()
+	if p.broken == nil {
+		candidates = nil
+	}
+	if p.unbound {
+		candidates = append(candidates, p.withoutBinding()...)
+	}
+	for _, of := range candidates {
+		if of.mutating && t.matchesSome(of.rules) && !slices.Contains(names, of.policy) {
+			names = append(names, of.policy)
 		}
 	}
 	slices.Sort(names)
 	return names
+}
+
+// withoutBinding returns the policies that have no binding.
+func (p *policies) withoutBinding() (all []pair) {
+	bound := p.pairs()
+	has := func(mutating bool, name string) bool {
+		return slices.ContainsFunc(bound, func(of pair) bool { return of.mutating == mutating && of.policy == name })
+	}
+	for _, m := range p.Mutating {
+		if !has(true, m.Name) {
+			all = append(all, newPair(m.Name, true, m.Spec.ParamKind, m.Spec.MatchConstraints, nil, nil))
+		}
+	}
+	for _, v := range p.Validating {
+		if !has(false, v.Name) {
+			all = append(all, newPair(v.Name, false, v.Spec.ParamKind, v.Spec.MatchConstraints, nil, nil))
+		}
+	}
+	return all
+}
+
+// has reports whether a parameter is in a file.
+func (p *policies) has(params paramsOf, namespaced bool) bool {
+	return slices.ContainsFunc(p.Params, func(object runtime.Object) bool {
+		u := object.(*unstructured.Unstructured)
+		return u.GroupVersionKind() == params.kind && u.GetName() == params.name && (!namespaced || u.GetNamespace() == params.namespace)
+	})
+}
+
+// String describes one parameter: "ConfigMap shop/limits".
+func (p paramsOf) String() string {
+	return p.kind.Kind + " " + strings.TrimPrefix(p.namespace+"/"+p.name, "/")
+}
+
+// namespacedParam reports whether the objects of a kind of parameters are in namespaces.
+func (w *Facts) namespacedParam(kind schema.GroupVersionKind) bool {
+	d := w.definition(func(d *apiextensionsv1.CustomResourceDefinition) bool {
+		return d.Spec.Group == kind.Group && d.Spec.Names.Kind == kind.Kind
+	})
+	if d != nil {
+		return d.Spec.Scope == apiextensionsv1.NamespaceScoped
+	}
+	resource, _ := meta.UnsafeGuessKindToResource(kind)
+	return !k8svalidation.ClusterScoped(resource.GroupResource())
 }
 
 // readPolicies reads the policies and their bindings in the newest version that the cluster serves.
@@ -286,13 +371,20 @@ func (l *liveCluster) readPolicies(ctx context.Context, w *Facts) error {
 		}
 	}
 	if w.policies.known = len(hidden) == 0; !w.policies.known {
-		w.notes = append(w.notes, fmt.Sprintf("admission policies are not considered: you may not list %s", list(hidden, "and")))
-	}
-	if err := w.policies.check(); err != nil {
-		w.policies.broken = err
-		w.notes = append(w.notes, fmt.Sprintf("admission policies cannot be evaluated: %v", err))
+		w.notes = append(w.notes, fmt.Sprintf("some admission policies are unknown: you have no permission to list %s", list(hidden, "and")))
 	}
 	return nil
+}
+
+// dropOlder drops mutating policies from files that the chosen version of Kubernetes does not have.
+func (p *policies) dropOlder(w *Facts) {
+	_, text, _ := strings.Cut(w.Kubernetes, ".")
+	minor, err := strconv.Atoi(text)
+	if err != nil || w.Source == "cluster" || len(p.Mutating) == 0 || minor >= 36 {
+		return
+	}
+	p.Mutating, p.MutatingBindings = nil, nil
+	w.notes = append(w.notes, fmt.Sprintf("Kubernetes %s has no MutatingAdmissionPolicy in v1, so none is evaluated: it is stable since 1.36", w.Kubernetes))
 }
 
 // newest lists the objects of a resource in the newest version that the cluster serves. The version is empty if it serves
@@ -307,9 +399,9 @@ func (l *liveCluster) newest(ctx context.Context, resource string) (string, []*o
 	return "", nil, nil
 }
 
-// params reads the objects of a kind in a namespace.
-func (l *liveCluster) params(ctx context.Context, kind schema.GroupVersionKind, namespace string) ([]*unstructured.Unstructured, error) {
-	resource, namespaced, err := l.resource(kind)
+// params reads one object, or all objects of a kind in a namespace.
+func (l *liveCluster) params(ctx context.Context, params paramsOf) ([]*unstructured.Unstructured, error) {
+	resource, namespaced, err := l.resource(params.kind)
 	if err != nil {
 		return nil, err
 	}
@@ -318,8 +410,21 @@ func (l *liveCluster) params(ctx context.Context, kind schema.GroupVersionKind, 
 		return nil, err
 	}
 	var of dynamic.ResourceInterface = client.Resource(resource)
-	if namespaced && namespace != "" {
-		of = client.Resource(resource).Namespace(namespace)
+	switch {
+	case namespaced && params.namespace == "":
+		return nil, nil // the API server does not read any either
+	case namespaced:
+		of = client.Resource(resource).Namespace(params.namespace)
+	}
+	if params.name != "" {
+		one, err := of.Get(ctx, params.name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return []*unstructured.Unstructured{one}, nil
 	}
 	var all []*unstructured.Unstructured
 	err = cluster.Pages(ctx, of, metav1.ListOptions{}, func(page []unstructured.Unstructured) error {

@@ -64,17 +64,27 @@ func TestPoliciesAreEvaluated(t *testing.T) {
 		want                   []string
 	}{
 		{"a denial", validatingPolicy("p", never, ""), "", []string{"p: yes by Matches: it denies the request: never", `rejected by "ValidatingAdmissionPolicy p" before validating webhooks with 422`, "v.example.com: no by Rejection"}},
-		{"a parameter", validatingPolicy("p", param, "paramRef: {name: limits, parameterNotFoundAction: Deny}") + limits, "", []string{"p: yes by Matches: with shop/limits: it denies the request: too many"}},
-		{"a missing parameter", validatingPolicy("p", param, "paramRef: {name: limits, parameterNotFoundAction: Deny}"), "", []string{"p: unknown by Rejection: its parameter, a ConfigMap, is not in these files", "v.example.com: yes"}},
+		{"a parameter", validatingPolicy("p", param, "paramRef: {name: limits, parameterNotFoundAction: Deny}") + limits, "", []string{"p: yes by Matches: with shop/limits: unless a webhook changes the object, it denies the request: too many"}},
+		{"a missing parameter", validatingPolicy("p", param, "paramRef: {name: limits, parameterNotFoundAction: Deny}"), "", []string{"p: unknown by Matches: its parameter ConfigMap shop/limits is not in these files", "v.example.com: yes"}},
 		{"a missing parameter that may be missing", validatingPolicy("p", param, "paramRef: {name: limits, parameterNotFoundAction: Allow}"), "", []string{"p: unknown by Param", "v.example.com: yes"}},
 		{"an unknown namespace", validatingPolicy("p", never, "matchResources: {namespaceSelector: {matchLabels: {a: b}}}"), "", []string{"p: unknown by NamespaceSelector: the labels of namespace \"shop\" are unknown", "v.example.com: yes"}},
 		{"labels of the namespace", validatingPolicy("p", `validations: [{expression: "has(namespaceObject.metadata.annotations)"}]`, ""), "", []string{"p: unknown by Matches: the labels of namespace", "v.example.com: yes"}},
-		{"permissions", validatingPolicy("p", `validations: [{expression: "authorizer.group('').resource('pods').check('get').allowed()"}]`, ""), "", []string{"p: unknown by Matches: it asks for permissions", "v.example.com: yes"}},
+		{"permissions", validatingPolicy("p", `validations: [{expression: "authorizer.group('').resource('pods').check('get').allowed()"}]`, ""), "", []string{"p: unknown by Matches: it checks permissions that are unknown", "v.example.com: yes"}},
 		{"a field that a plugin sets", validatingPolicy("p", `validations: [{expression: "!has(object.spec.tolerations)"}]`, ""), "", []string{"p: unknown by Matches: it is true for the object as it is written, but the plugin"}},
+		{"a parameter in another namespace", validatingPolicy("p", param, "paramRef: {name: limits, namespace: other, parameterNotFoundAction: Deny}") + limits, "", []string{"p: unknown by Matches: its parameter ConfigMap other/limits is not in these files"}},
+		{"a parameter without a namespace", validatingPolicy("p", param, "paramRef: {name: limits, namespace: default, parameterNotFoundAction: Deny}") + strings.Replace(limits, ", namespace: shop", "", 1), "", []string{"p: yes by Matches: with default/limits"}},
+		{"selected parameters", validatingPolicy("p", param, "paramRef: {selector: {matchLabels: {a: b}}, parameterNotFoundAction: Allow}"), "", []string{"p: unknown by Param: its parameters of kind ConfigMap are selected by their labels"}},
+		{"a parameter of an unknown kind", validatingPolicy("p", `paramKind: {apiVersion: example.com/v1, kind: Limit}, validations: [{expression: "false"}]`, "paramRef: {name: limits, parameterNotFoundAction: Deny}"), "", []string{"p: unknown by Matches: the CustomResourceDefinition of Limit is not in these files", "v.example.com: yes"}},
+		{"annotations of the namespace", "---\n{apiVersion: v1, kind: Namespace, metadata: {name: shop, annotations: {a: b}}}\n" + validatingPolicy("p", `validations: [{expression: "has(namespaceObject.metadata.annotations)"}]`, ""), "", []string{"p: unknown by Matches: it reads fields of the Namespace that explain does not know"}},
+		{"a namespace by its name", validatingPolicy("p", never, "matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: other}}}"), "", []string{"p: no by NamespaceSelector"}},
+		{"an audit annotation", validatingPolicy("p", never+", auditAnnotations: [{key: a, valueExpression: \"string(namespaceObject.metadata.labels['team'])\"}]", ""), "", []string{"p: unknown by Matches: the labels of namespace"}},
+		{"no binding", strings.Replace(validatingPolicy("p", never, ""), "policyName: p", "policyName: q", 1), "", []string{"p: unknown by Binding: it has no binding in these files", "v.example.com: yes"}},
+		{"an older and a certain denial", validatingPolicy("a", `validations: [{expression: "authorizer.group('').resource('pods').check('get').allowed()"}]`, "") + validatingPolicy("b", never, ""), "", []string{"a: unknown by Matches", "b: yes by Matches: it denies the request: never", `rejected by "ValidatingAdmissionPolicy b" before validating webhooks`}},
+		{"after an unknown mutation", mutatingPolicy("m", "team", "namespaceObject.metadata.labels['team']") + validatingPolicy("p", never, "matchResources: {objectSelector: {matchLabels: {app: web}}}"), "", []string{"p: unknown by Rejection: MutatingAdmissionPolicy m, whose effect is unknown, may change the object before", "v.example.com: yes"}},
 		{"a mutation selects the webhook", mutatingPolicy("m", "team", "'blue'"), byTeam, []string{"m: yes by Matches: it changes the object", "m.example.com: yes"}},
 		{"a mutation does not select it", mutatingPolicy("m", "team", "'red'"), byTeam, []string{"m: yes by Matches: it changes the object", "m.example.com: no by ObjectSelector"}},
-		{"an unknown mutation", mutatingPolicy("m", "team", "namespaceObject.metadata.labels['team']"), byTeam, []string{"m: unknown by Matches: the labels of namespace", "m.example.com: unknown by ObjectSelector: MutatingAdmissionPolicy m may change the object"}},
-		{"a mutation that fails", mutatingPolicy("m", "team", "object.metadata.annotations['team']"), "", []string{"m: yes by Matches: it cannot be evaluated, so the request is rejected", `rejected by "MutatingAdmissionPolicy m" before mutating webhooks with 403`, "m.example.com: no by Rejection"}},
+		{"an unknown mutation", mutatingPolicy("m", "team", "namespaceObject.metadata.labels['team']"), byTeam, []string{"m: unknown by Matches: the labels of namespace", "m.example.com: unknown by ObjectSelector: depends on MutatingAdmissionPolicy m, which may change the object"}},
+		{"a mutation that fails", mutatingPolicy("m", "team", "object.metadata.annotations['team']"), "", []string{"m: yes by Matches: it fails, so the request is rejected", `rejected by "MutatingAdmissionPolicy m" before mutating webhooks with 403`, "m.example.com: no by Rejection"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			o := explainOne(t, configuration("Mutating", "m", "m.example.com", row.fields)+"---"+configuration("Validating", "v", "v.example.com", "")+row.policies, aPod, Ask{User: &User{Name: "jane"}})
@@ -98,9 +108,38 @@ func policiesOf(o Object) string {
 	return lines.String()
 }
 
+// TestEquivalentPolicies checks that a rule for another version of a built-in kind makes a result unknown.
+func TestEquivalentPolicies(t *testing.T) {
+	policy := strings.ReplaceAll(validatingPolicy("p", `validations: [{expression: "false", message: never}]`, ""), `apiGroups: [""], apiVersions: [v1], resources: [pods]`, "apiGroups: [autoscaling], apiVersions: [v1], resources: [horizontalpodautoscalers]")
+	hpa := `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: a, namespace: shop}, spec: {maxReplicas: 2, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}}}`
+	if got := policiesOf(explainOne(t, policy, hpa, Ask{})); !strings.Contains(got, "p: unknown by Rules: it has a rule for horizontalpodautoscalers.autoscaling, but not for version v2") {
+		t.Error(got)
+	}
+	exact := strings.Replace(policy, "matchConstraints: {", "matchConstraints: {matchPolicy: Exact, ", 1)
+	if got := policiesOf(explainOne(t, exact, hpa, Ask{})); !strings.Contains(got, "p: no by Rules") {
+		t.Error(got)
+	}
+}
+
+// TestPoliciesOfOlderVersions checks that mutating policies in files are not evaluated for a version without them.
+func TestPoliciesOfOlderVersions(t *testing.T) {
+	w, err := FromFiles(read(t, mutatingPolicy("m", "team", "'blue'")+validatingPolicy("p", `validations: [{expression: "true"}]`, "")), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Kubernetes = "1.30"
+	report, err := w.Explain(t.Context(), read(t, aPod), Ask{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := policiesOf(report.Objects[0]); strings.Contains(got, "m: ") || !strings.Contains(got, "p: yes") || !strings.Contains(summary(report.Objects[0]), "Kubernetes 1.30 has no MutatingAdmissionPolicy") {
+		t.Errorf("%s%s", got, summary(report.Objects[0]))
+	}
+}
+
 func TestPolicyThatIsRejected(t *testing.T) {
 	_, err := FromFiles(read(t, configuration("Mutating", "m", "m.example.com", "")+validatingPolicy("p", `validations: [{expression: "objekt"}]`, "")), nil)
-	if err == nil || !strings.Contains(err.Error(), "an API server would reject this policy: ValidatingAdmissionPolicy p: ") {
+	if err == nil || !strings.Contains(err.Error(), "standard input:8: the API server would reject it: ValidatingAdmissionPolicy p: spec.validations[0].expression: ") {
 		t.Errorf("got %v", err)
 	}
 }

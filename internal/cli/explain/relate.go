@@ -126,7 +126,7 @@ func (t *explainer) name() string {
 func (t *explainer) notes(e *chain.Explanation) []string {
 	notes := append(slices.Clone(t.req.notes), t.facts.notes...)
 	if len(t.policies) > 0 {
-		notes = append(notes, fmt.Sprintf("MutatingAdmissionPolicy %s is applied before webhooks and may change the object that they receive", or(t.policies)))
+		notes = append(notes, fmt.Sprintf("MutatingAdmissionPolicy %s may change the object before webhooks receive it", or(t.policies)))
 	}
 	if e.Twice {
 		notes = append(notes, "the API server deletes a Pod without a node in two steps, and calls webhooks for each; it calls them a third time if its cache does not have the first step yet")

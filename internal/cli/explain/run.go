@@ -90,7 +90,7 @@ func (o *Options) check() error {
 	case len(o.Files) == 0 && len(o.Traffic) == 0:
 		return problem.New("there is no object to explain").Hint("-f pod.yaml").Hint("kubectl get pod NAME -o yaml | admitkit explain -f - --cluster --operation DELETE")
 	case len(o.Configurations) == 0 && !o.Cluster:
-		return problem.New("there are no webhook configurations").Hint("--cluster, for those of the current kubeconfig's cluster").Hint("--webhook-configuration FILE|DIR")
+		return problem.New("there are no webhook configurations or admission policies").Hint("--cluster, for those of the current kubeconfig's cluster").Hint("--webhook-configuration FILE|DIR, with webhook configurations or policies")
 	case o.User == "" && len(o.Groups) > 0:
 		return problem.New("--group needs --user").Hint("--user NAME")
 	case o.User == "" && (o.UID != nil || len(o.Extra) > 0):
@@ -219,7 +219,7 @@ func (o *Options) policiesVerdict(r *Report) error {
 	if len(names) == 0 || o.Webhook != "" {
 		return nil
 	}
-	return problem.New("it is unknown what %s does", list(names, "and"))
+	return problem.New("the effect of %s is unknown", list(names, "and")).Hint("-w FILE with the bindings and parameters, --allow, or --namespace-labels, as the lines above say")
 }
 
 func areCalled(n int) string {

@@ -162,10 +162,14 @@ func (t *text) policies(o *Object, of string) {
 			first = false
 		}
 		applied := map[Called]string{Yes: t.Green("evaluated "), No: t.Faint("no effect "), Unknown: t.Yellow("unknown   ")}[p.Applies]
-		if p.rejects() {
+		if p.rejects() && len(p.DependsOn) == 0 {
 			applied = t.Red("rejects   ")
 		}
-		t.line("      %s %s %s", applied, t.Bold(shownLine(p.Name)), t.Faint("with the binding "+shownLine(p.Binding)))
+		with := ""
+		if p.Binding != "" {
+			with = "with the binding " + shownLine(p.Binding)
+		}
+		t.line("      %s %s %s", applied, t.Bold(shownLine(p.Name)), t.Faint(with))
 		for _, sentence := range p.sentences() {
 			t.wrap(strings.Repeat(" ", width), sentence)
 		}
@@ -269,6 +273,9 @@ func (t *text) summary(o *Object) {
 		t.wrap("", fmt.Sprintf("This applies to the object as it is%s %s may change it, which may change whether %s is called.",
 			beside, or(o.Changing), or(depends)))
 	}
+	if by, policies := o.policiesDepend(); len(policies) > 0 {
+		t.wrap("", fmt.Sprintf("The results of %s are for the object before webhooks change it. %s may change it.", list(policies, "and"), or(by)))
+	}
 	if c := o.WorstCase; c != nil && c.Total > 0 {
 		t.wrap("", c.String())
 	}
@@ -286,6 +293,17 @@ func (o *Object) depend() []string {
 		}
 	}
 	return names
+}
+
+// policiesDepend returns the validating policies whose results may change after a patch, and the webhooks that may send
+// one.
+func (o *Object) policiesDepend() (by, policies []string) {
+	for i := range o.Policies {
+		if p := &o.Policies[i]; len(p.DependsOn) > 0 {
+			by, policies = p.DependsOn, append(policies, p.kind()+" "+p.Name)
+		}
+	}
+	return by, policies
 }
 
 // String describes the longest time that the webhooks can take, as "worst case 25 s: ...".
