@@ -17,7 +17,7 @@ func newExplain(s *screen.Screen) *cobra.Command {
 	var o explain.Options
 	c := &cobra.Command{
 		Use:     "explain {-f FILE|DIR|- | --traffic FILE|DIR} {--webhook-configuration FILE|DIR | --cluster}",
-		Short:   "Explain which webhooks are called for an object, and why",
+		Short:   "Explain which webhooks and policies apply to an object, and why",
 		GroupID: "check",
 		Long: `Explain which webhooks an API server would call for an object, in which order,
 and why. If a webhook is called, explain shows the rule that matches. If not, it
@@ -29,6 +29,11 @@ The webhooks come from files (--webhook-configuration), from a cluster
 of the same name in the cluster, so you see the effect of applying the file. In
 files, configurations named *.static.k8s.io are static manifests: the API server
 reads them when it starts, and calls their webhooks first.
+
+explain also evaluates admission policies (ValidatingAdmissionPolicy and
+MutatingAdmissionPolicy) of the cluster and of the files, with their bindings and
+parameters. It shows which of them apply, what they do, and which webhooks are
+called for the changed object.
 
 -f gives the objects to explain. In a folder, explain skips kustomize patches and
 files without objects. Which object to give depends on the operation:
@@ -58,13 +63,16 @@ object. It does not guess. The answer is "unknown" for:
   - conditions on the uid or the extra fields of the user, unless --user-uid and
     --user-extra give them
   - conditions on fields that the API server's own admission plugins set
+  - policies whose bindings or parameters are not known, and policies that read
+    one of the facts above
 
 Exit codes:
 
-  0  for every webhook, explain knows whether it is called
+  0  for every webhook, explain knows whether it is called, and for every policy,
+     what it does; also if a policy denies the object
   1  a webhook that --expect-called names is not called, or a webhook that
      --expect-not-called names is called
-  2  the answer for a webhook is unknown, or the command failed
+  2  the answer for a webhook or a policy is unknown, or the command failed
 
 With --webhook, --expect-called or --expect-not-called, the exit code depends only
 on the webhooks that these flags name.`,
@@ -93,7 +101,7 @@ admitkit explain -f pod.yaml --webhook-configuration webhooks/ --expect-called i
 	outputs := outputFlag(c, "text", "json")
 	f := c.Flags()
 	f.StringArrayVarP(&o.Files, "filename", "f", nil, "file or folder with objects, or - for standard input; can be repeated")
-	f.StringArrayVarP(&o.Configurations, "webhook-configuration", "w", nil, "file or folder with webhook configurations, or - for standard input; can be repeated")
+	f.StringArrayVarP(&o.Configurations, "webhook-configuration", "w", nil, "file or folder with webhook configurations, admission policies, bindings and parameters, or - for standard input; can be repeated")
 	f.BoolVar(&o.Cluster, "cluster", false, "read the webhook configurations of a cluster")
 	o.Where.Add(f)
 	f.StringVar(&o.Operation, "operation", "", "CREATE, UPDATE, DELETE or CONNECT (default CREATE, or the operation of the subresource)")

@@ -23,16 +23,17 @@ import (
 	"github.com/admitkit/admitkit/internal/apiserver"
 )
 
-// late is how much later than the others the last of several API servers sees a change.
+// late is how long the last of several API servers lags behind the others.
 const late = time.Second
 
 // token authenticates the administrator at each API server.
 const token = "proof"
 
-// A controlPlane is one API server, or several on one etcd behind a balancer. The last of several sees all changes late.
+// A controlPlane is one API server, or several that share one etcd behind a load balancer. The last of several sees each
+// change late.
 type controlPlane struct {
 	servers []*apiserver.Server
-	clients []*kubernetes.Clientset // of each API server
+	clients []*kubernetes.Clientset // one for each API server, in the same order
 	// kubeconfig connects to the balancer, or to the only API server.
 	kubeconfig []byte
 	front      *front
@@ -52,7 +53,7 @@ func startControlPlane(ctx context.Context, number int) (_ *controlPlane, err er
 	p := &controlPlane{}
 	defer func() {
 		if err != nil {
-			_ = p.stop() // err matters more
+			_ = p.stop() // err is the error to report
 		}
 	}()
 	for i := range number {
@@ -76,7 +77,7 @@ func startControlPlane(ctx context.Context, number int) (_ *controlPlane, err er
 	return p, p.balance()
 }
 
-// balance starts the balancer and makes its kubeconfig.
+// balance starts the balancer and writes its kubeconfig.
 func (p *controlPlane) balance() (err error) {
 	if p.front, err = newFront(); err != nil {
 		return err
@@ -93,7 +94,7 @@ func (p *controlPlane) balance() (err error) {
 	return err
 }
 
-// end ends an API server, but not the first one, which has the etcd.
+// end stops API server i. It must not be the first one, which runs etcd.
 func (p *controlPlane) end(t *testing.T, i int) {
 	if err := p.servers[i].Stop(); err != nil {
 		t.Error(err)
@@ -111,7 +112,7 @@ func (p *controlPlane) add(t *testing.T) {
 	p.front.change(func(backends []string) []string { return append(backends, p.addressOf(len(p.servers)-1)) })
 }
 
-// run starts an API server. If etcd is empty, it has its own.
+// run starts an API server. If etcd is empty, the API server starts its own.
 func (p *controlPlane) run(ctx context.Context, etcd string) error {
 	s, err := apiserver.Run(ctx, apiserver.Options{Etcd: etcd, Files: map[string][]byte{"token-auth-file": []byte(token + `,admin,admin,"system:masters"` + "\n")}})
 	if err != nil {
@@ -164,7 +165,7 @@ func (f *front) change(edit func([]string) []string) {
 	f.backends = edit(slices.Clone(f.backends))
 }
 
-// choose returns the next API server, and the number of them.
+// choose returns the next API server, and how many there are.
 func (f *front) choose() (address string, number int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -17,14 +17,14 @@ import (
 )
 
 // A lateEtcd is a proxy for etcd that delays the events of watches. An API server that uses it sees each change late, but
-// its own reads and writes are as fast as ever.
+// its own reads and writes are not delayed.
 type lateEtcd struct {
 	url    string
 	server *grpc.Server
 	conn   *grpc.ClientConn
 }
 
-// watchMethod is the method of etcd's API that returns events.
+// watchMethod is the method of etcd's API that streams events.
 const watchMethod = "/etcdserverpb.Watch/Watch"
 
 func newLateEtcd(etcd string, by time.Duration) (*lateEtcd, error) {
@@ -85,7 +85,7 @@ func (e *lateEtcd) forward(client grpc.ServerStream, by time.Duration) error {
 	return copyMessages(client, etcd, by)
 }
 
-// copyMessages sends each message of etcd to the client after a delay. It returns the error with which etcd ends the
+// copyMessages sends each message of etcd to the client after a delay. It returns the error that ended etcd's
 // stream, or nil.
 func copyMessages(client grpc.ServerStream, etcd grpc.ClientStream, by time.Duration) error {
 	type received struct {

@@ -26,7 +26,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/webhook"
 )
 
-// several returns the control plane of the proofs if it has several API servers, or starts one for the test.
+// several returns the shared control plane if it has several API servers. Otherwise it starts one with three.
 func several(t *testing.T) *controlPlane {
 	t.Helper()
 	if len(plane.servers) > 1 {
@@ -44,7 +44,7 @@ func several(t *testing.T) *controlPlane {
 	return p
 }
 
-// An installed is a program that installs its hooks, in this process.
+// An installed stands for a program that installs its own hooks. It runs in the test process.
 type installed struct {
 	plane     *controlPlane
 	namespace string
@@ -94,7 +94,8 @@ func (i *installed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "the program is down", http.StatusServiceUnavailable)
 }
 
-// installer returns an installer of a hook that denies all ConfigMaps of the namespace with a text, and serves the hook.
+// installer returns an installer for a hook that denies all ConfigMaps of the namespace with a text. It also serves the
+// hook.
 func (i *installed) installer(t *testing.T, text string) *install.Installer {
 	t.Helper()
 	hook := webhook.Validating(admissionregistrationv1.ValidatingWebhook{
@@ -113,7 +114,7 @@ func (i *installed) installer(t *testing.T, text string) *install.Installer {
 	return installer
 }
 
-// answers returns the answer of each API server to the creation of a ConfigMap, as a dry run.
+// answers creates a ConfigMap as a dry run at each API server, and returns the results.
 func (i *installed) answers(t *testing.T, clients []*kubernetes.Clientset) (all []string) {
 	t.Helper()
 	for _, client := range clients {
@@ -137,7 +138,7 @@ func same(answer string, number int) string {
 }
 
 // TestAPIServersInstall checks that each API server enforces a configuration when Wait, Promote or Remove returns,
-// although one of them sees it late. During some of the steps, an API server ends, and another one starts in its place.
+// although one of them sees it late. During some of the steps, an API server stops, and another one starts in its place.
 func TestAPIServersInstall(t *testing.T) {
 	p := several(t)
 	i := newInstalled(t, p)
@@ -167,7 +168,7 @@ func TestAPIServersInstall(t *testing.T) {
 		text := fmt.Sprintf("version %d", round)
 		installer := i.installer(t, text)
 		disturbed := make(chan struct{})
-		go func() { // while Wait waits
+		go func() { // during Wait
 			defer close(disturbed)
 			time.Sleep(late / 2)
 			disturb()
@@ -189,7 +190,7 @@ func TestAPIServersInstall(t *testing.T) {
 	report(t, row{calls: steps * len(p.clients), note: "each API server after each step"})
 }
 
-// TestAPIServersNaiveInstall shows that TestAPIServersInstall can fail: a program that asks only one API server whether a
+// TestAPIServersNaiveInstall shows that TestAPIServersInstall can fail. Its program asks only one API server whether the
 // configuration is enforced.
 func TestAPIServersNaiveInstall(t *testing.T) {
 	p := several(t)

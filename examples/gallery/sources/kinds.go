@@ -26,8 +26,8 @@ const (
 	discoveryTimeout = 10 * time.Second
 )
 
-// Kinds maps kinds to the resources that the API server serves. It discovers them in the background, so that no call
-// waits for that. If a discovery fails, the result of the last one remains.
+// Kinds maps kinds to the resources that the API server serves. It discovers them in the background, so that no
+// admission request waits for it. If a discovery fails, Kinds keeps the last successful result.
 type Kinds struct {
 	client discovery.DiscoveryInterface
 	last   atomic.Pointer[discovered] // nil before the first discovery
@@ -49,21 +49,21 @@ func (s *Sources) Kinds() (*Kinds, error) {
 	}
 	k := &Kinds{client: client}
 	s.deps.Run(k)
-	s.deps.ReadyIf("the kinds of the API server", k.known)
+	s.deps.ReadyIf("the API server's kinds", k.known)
 	return k, nil
 }
 
 // Start discovers the kinds at once, then every second until they are known, and then every 30 s. It returns when ctx
 // ends.
 func (k *Kinds) Start(ctx context.Context) error {
-	try := func(enough bool) wait.ConditionWithContextFunc {
+	discover := func(untilKnown bool) wait.ConditionWithContextFunc {
 		return func(context.Context) (bool, error) {
 			k.discover()
-			return enough && k.known(), nil
+			return untilKnown && k.known(), nil
 		}
 	}
-	_ = wait.PollUntilContextCancel(ctx, retryEvery, true, try(true)) // it fails only when ctx ends, like the next line
-	_ = wait.PollUntilContextCancel(ctx, rediscoverEvery, false, try(false))
+	_ = wait.PollUntilContextCancel(ctx, retryEvery, true, discover(true)) // both calls fail only when ctx ends
+	_ = wait.PollUntilContextCancel(ctx, rediscoverEvery, false, discover(false))
 	return nil
 }
 
@@ -89,7 +89,7 @@ func (k *Kinds) RESTMappings(kind schema.GroupKind, versions ...string) ([]*meta
 	last := k.last.Load()
 	switch {
 	case last == nil:
-		return nil, errors.New("the kinds of the API server are not known yet")
+		return nil, errors.New("the API server's kinds are not discovered yet")
 	case last.mapper == nil:
 		return nil, fmt.Errorf("the kinds of the API server cannot be discovered: %s", last.err.Error())
 	}

@@ -218,7 +218,7 @@ func TestKindsThatCannotBeDiscovered(t *testing.T) {
 	}
 	pod := schema.GroupKind{Kind: "Pod"}
 	kinds.discover()
-	if err := deps.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "the kinds of the API server") {
+	if err := deps.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "the API server's kinds") {
 		t.Errorf("before the kinds are known, the program is ready: %v", err)
 	}
 	var status apierrors.APIStatus
