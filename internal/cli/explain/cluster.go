@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -235,4 +237,87 @@ func selectors(a authorizer.Attributes, into *authorizationv1.ResourceAttributes
 		into.LabelSelector.Requirements = append(into.LabelSelector.Requirements, requirement)
 	}
 	return nil
+}
+
+// readPolicies reads the policies and their bindings in the newest version that the cluster serves.
+func (l *liveCluster) readPolicies(ctx context.Context, w *Facts) error {
+	w.policies.params = l.params
+	var hidden []string // resources that the user may not list
+	for _, resource := range []string{"mutatingadmissionpolicies", "validatingadmissionpolicies"} {
+		version, found, err := l.newest(ctx, resource)
+		switch {
+		case apierrors.IsForbidden(err):
+			hidden = append(hidden, resource)
+			continue
+		case err != nil:
+			return err
+		case version == "":
+			continue // no version is served, so there are none
+		}
+		of := strings.TrimSuffix(resource, "policies") + "policybindings"
+		bindings, err := cluster.List(ctx, l.config, schema.GroupVersionResource{Group: admissionregistrationv1.GroupName, Version: version, Resource: of})
+		switch {
+		case apierrors.IsForbidden(err) || apierrors.IsNotFound(err):
+			w.policies.unbound = true
+			hidden = append(hidden, of)
+		case err != nil:
+			return err
+		}
+		if err := w.policies.add(append(found, bindings...)); err != nil {
+			return err
+		}
+	}
+	if w.policies.known = len(hidden) == 0; !w.policies.known {
+		w.notes = append(w.notes, fmt.Sprintf("some admission policies are unknown: you have no permission to list %s", list(hidden, "and")))
+	}
+	return nil
+}
+
+// newest lists the objects of a resource in the newest version that the cluster serves. The version is empty if it serves
+// none.
+func (l *liveCluster) newest(ctx context.Context, resource string) (string, []*objects.Object, error) {
+	for _, version := range []string{"v1", "v1beta1", "v1alpha1"} {
+		all, err := cluster.List(ctx, l.config, schema.GroupVersionResource{Group: admissionregistrationv1.GroupName, Version: version, Resource: resource})
+		if !apierrors.IsNotFound(err) {
+			return version, all, err
+		}
+	}
+	return "", nil, nil
+}
+
+// params reads one object, or all objects of a kind in a namespace.
+func (l *liveCluster) params(ctx context.Context, params paramsOf) ([]*unstructured.Unstructured, error) {
+	resource, namespaced, err := l.resource(params.kind)
+	if err != nil {
+		return nil, err
+	}
+	client, err := dynamic.NewForConfig(l.config)
+	if err != nil {
+		return nil, err
+	}
+	var of dynamic.ResourceInterface = client.Resource(resource)
+	switch {
+	case namespaced && params.namespace == "":
+		return nil, nil // the API server does not read any either
+	case namespaced:
+		of = client.Resource(resource).Namespace(params.namespace)
+	}
+	if params.name != "" {
+		one, err := of.Get(ctx, params.name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return []*unstructured.Unstructured{one}, nil
+	}
+	var all []*unstructured.Unstructured
+	err = cluster.Pages(ctx, of, metav1.ListOptions{}, func(page []unstructured.Unstructured) error {
+		for i := range page {
+			all = append(all, &page[i])
+		}
+		return nil
+	})
+	return all, err
 }
