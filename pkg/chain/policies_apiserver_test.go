@@ -211,8 +211,8 @@ type outcome struct {
 	Warnings []string
 }
 
-// comparable removes what differs between two servers: the fields that a server draws or counts.
-func comparable(t testing.TB, object []byte, status *metav1.Status, warnings []string) outcome {
+// withoutDrawnFields removes what differs between two servers: the fields that a server draws or counts.
+func withoutDrawnFields(t testing.TB, object []byte, status *metav1.Status, warnings []string) outcome {
 	t.Helper()
 	o := outcome{Status: status, Warnings: warnings}
 	if status != nil {
@@ -321,7 +321,7 @@ func (r policyRequest) admit(t *testing.T, engine *Chain) outcome {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return comparable(t, result.Object, result.Rejection, result.Warnings)
+	return withoutDrawnFields(t, result.Object, result.Rejection, result.Warnings)
 }
 
 // send sends the request to the API server as a dry run. It creates the stored object first if the request needs one.
@@ -367,12 +367,12 @@ func (r policyRequest) send(t *testing.T, client *http.Client, host string) outc
 		if err := json.Unmarshal(content, &status); err != nil {
 			t.Fatal(err, string(content))
 		}
-		return comparable(t, nil, &status, warnings)
+		return withoutDrawnFields(t, nil, &status, warnings)
 	}
 	if r.Operation == admissionv1.Delete {
 		content = nil
 	}
-	return comparable(t, content, nil, warnings)
+	return withoutDrawnFields(t, content, nil, warnings)
 }
 
 // install creates the policies, their parameters and the namespaces, and waits until the API server evaluates the

@@ -108,7 +108,7 @@ func copyMessages(client grpc.ServerStream, etcd grpc.ClientStream, by time.Dura
 	}()
 	for r := range messages {
 		if by > 0 {
-			time.Sleep(time.Until(r.due))
+			<-time.After(time.Until(r.due))
 		}
 		if errors.Is(r.err, io.EOF) {
 			client.SetTrailer(etcd.Trailer())

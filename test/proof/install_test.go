@@ -170,7 +170,7 @@ func TestAPIServersInstall(t *testing.T) {
 		disturbed := make(chan struct{})
 		go func() { // during Wait
 			defer close(disturbed)
-			time.Sleep(late / 2)
+			<-time.After(late / 2)
 			disturb()
 		}()
 		run("Apply", installer.Apply)

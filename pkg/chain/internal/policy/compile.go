@@ -3,11 +3,13 @@
 package policy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch"
@@ -136,7 +138,11 @@ func validations(p *validating.Policy) (validating.Validator, error) {
 	}
 	matcher := s.matcher(compiler, &err)
 	if matcher != nil {
-		matcher = recordedMatcher{matcher}
+		matcher = recordConditions(matcher, func(ctx context.Context, _ runtime.Object, result matchconditions.MatchResult) {
+			if e := recordingOf(ctx).current; !result.Matches && result.Error == nil {
+				e.Excluded, e.Condition = true, result.FailedConditionName
+			}
+		})
 	}
 	var checks, messages, annotations []plugincel.ExpressionAccessor
 	for _, v := range p.Spec.Validations {

@@ -3,15 +3,19 @@
 package policy
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/generic"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 )
 
@@ -40,11 +44,46 @@ func (p Pair) HasParams(a admission.Attributes) (bool, error) {
 	if p.misconfigured != nil {
 		return false, fmt.Errorf("failed to configure policy: %w", p.misconfigured)
 	}
-	params, err := generic.CollectParams(p.definition.GetParamKind(), p.params, p.scope, p.binding.GetParamRef(), a.GetNamespace())
+	ref := p.binding.GetParamRef()
+	if p.definition.GetParamKind() == nil || ref == nil {
+		return true, nil
+	}
+	number, err := p.countParams(ref, a.GetNamespace())
+	if err == nil && number == 0 && ptr.Deref(ref.ParameterNotFoundAction, "") == admissionregistrationv1.DenyAction {
+		err = errors.New("no params found for policy binding with `Deny` parameterNotFoundAction")
+	}
 	if err != nil {
 		return false, fmt.Errorf("failed to configure binding: %w", err)
 	}
-	return len(params) > 0, nil
+	return number > 0, nil
+}
+
+// countParams returns the number of parameters for a request in a namespace, as generic.CollectParams finds them. That
+// function has other arguments in each version of the library.
+func (p Pair) countParams(ref *admissionregistrationv1.ParamRef, namespace string) (int, error) {
+	var of cache.GenericNamespaceLister = p.params.Lister()
+	namespaced := p.scope.Name() == meta.RESTScopeNameNamespace
+	switch in := cmp.Or(ref.Namespace, namespace); {
+	case namespaced && in == "":
+		return 0, errors.New("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources")
+	case namespaced:
+		of = p.params.Lister().ByNamespace(in)
+	case ref.Namespace != "":
+		return 0, errors.New("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
+	}
+	if ref.Name != "" {
+		_, err := of.Get(ref.Name)
+		if apierrors.IsNotFound(err) {
+			return 0, nil
+		}
+		return 1, err
+	}
+	selector, err := metav1.LabelSelectorAsSelector(ref.Selector)
+	if err != nil {
+		return 0, err
+	}
+	found, err := of.List(selector)
+	return len(found), err
 }
 
 // A Mismatch is the part of a policy or a binding that excludes a request.

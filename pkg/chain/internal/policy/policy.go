@@ -83,6 +83,7 @@ func (p *Mutating) Admit(ctx context.Context, a admission.Attributes, o admissio
 	if exempt(a.GetResource().GroupResource()) {
 		return nil
 	}
+	beginRound(ctx)
 	return p.dispatcher.Dispatch(ctx, a, o, p.hooks)
 }
 
@@ -109,7 +110,7 @@ func NewValidating(policies []*validating.Policy, bindings []*validating.PolicyB
 		pair.params, pair.scope, pair.misconfigured = s.Params.informer(of.policy.Spec.ParamKind, false)
 		p.Pairs = append(p.Pairs, pair)
 		p.hooks = append(p.hooks, validating.PolicyHook{Policy: of.policy, Bindings: []*validating.PolicyBinding{of.binding}, ParamInformer: pair.params,
-			ParamScope: pair.scope, ConfigurationError: pair.misconfigured, Evaluator: recordedValidator{compiled[of.policy], pair, of.binding.Spec.ValidationActions}})
+			ParamScope: pair.scope, ConfigurationError: pair.misconfigured, Evaluator: recordValidations(compiled[of.policy], pair, of.binding.Spec.ValidationActions)})
 	}
 	return p
 }

@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
@@ -21,7 +20,6 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
 // An Evaluation is one evaluation of a policy for a binding and a parameter.
@@ -68,14 +66,20 @@ func WithRecorder(ctx context.Context, r Recorder) context.Context {
 type recording struct {
 	recorder Recorder
 	current  *Evaluation
+	// object is the object after the last mutation of this round, or nil before the first.
+	object runtime.Object
 }
 
-// begin records a new evaluation. It returns a recording without a recorder if ctx has none.
-func begin(ctx context.Context, p Pair, param runtime.Object) *recording {
-	r, ok := ctx.Value(recorderKey{}).(*recording)
-	if !ok {
-		r = &recording{}
+// beginRound forgets the object of the last round, which other plugins may have changed since.
+func beginRound(ctx context.Context) {
+	if r, ok := ctx.Value(recorderKey{}).(*recording); ok {
+		r.object = nil
 	}
+}
+
+// begin records a new evaluation.
+func begin(ctx context.Context, p Pair, param runtime.Object) *recording {
+	r := recordingOf(ctx)
 	r.current = &Evaluation{Policy: p.Policy, Binding: p.Binding, Mutating: p.Mutating, Param: nameOf(param)}
 	if r.recorder != nil {
 		r.recorder.Begin(r.current)
@@ -83,12 +87,12 @@ func begin(ctx context.Context, p Pair, param runtime.Object) *recording {
 	return r
 }
 
-// current returns the evaluation that is in progress, or a new one if ctx has no recorder.
-func current(ctx context.Context) *Evaluation {
-	if r, ok := ctx.Value(recorderKey{}).(*recording); ok && r.current != nil {
-		return r.current
+// recordingOf returns the recording of ctx, or one without a recorder.
+func recordingOf(ctx context.Context) *recording {
+	if r, ok := ctx.Value(recorderKey{}).(*recording); ok {
+		return r
 	}
-	return &Evaluation{}
+	return &recording{current: &Evaluation{}}
 }
 
 func nameOf(param runtime.Object) string {
@@ -107,7 +111,18 @@ func nameOf(param runtime.Object) string {
 
 // recordMutations returns e with wrappers that record each evaluation.
 func recordMutations(p Pair, e mutating.PolicyEvaluator) mutating.PolicyEvaluator {
-	e.Matcher = recordedConditions{e.Matcher, p}
+	if e.Matcher != nil {
+		e.Matcher = recordConditions(e.Matcher, func(ctx context.Context, param runtime.Object, result matchconditions.MatchResult) {
+			if result.Matches {
+				return
+			}
+			one := begin(ctx, p, param).current
+			one.Excluded, one.Condition = result.Error == nil, result.FailedConditionName
+			if result.Error != nil {
+				one.Failures = []Failure{{Message: result.Error.Error(), IsError: true, Ignored: p.Ignores()}}
+			}
+		})
+	}
 	e.Mutators = slices.Clone(e.Mutators)
 	for i, m := range e.Mutators {
 		e.Mutators[i] = recordedPatcher{m, p, i == 0}
@@ -115,26 +130,24 @@ func recordMutations(p Pair, e mutating.PolicyEvaluator) mutating.PolicyEvaluato
 	return e
 }
 
-// recordedConditions records the evaluations of a mutating policy that its matchConditions exclude.
-type recordedConditions struct {
-	matchconditions.Matcher // nil if there are no conditions
-	pair                    Pair
+// recordConditions returns a matcher that passes its results to record. A is the type of the authorizer, which differs
+// between the versions of the library.
+func recordConditions[A any](m interface {
+	Match(context.Context, *admission.VersionedAttributes, runtime.Object, A) matchconditions.MatchResult
+}, record func(context.Context, runtime.Object, matchconditions.MatchResult)) recordedConditions[A] {
+	return recordedConditions[A]{m.Match, record}
+}
+
+// recordedConditions passes the results of matchConditions to record.
+type recordedConditions[A any] struct {
+	match  func(context.Context, *admission.VersionedAttributes, runtime.Object, A) matchconditions.MatchResult
+	record func(context.Context, runtime.Object, matchconditions.MatchResult)
 }
 
 // Match evaluates the conditions.
-func (r recordedConditions) Match(ctx context.Context, a *admission.VersionedAttributes, param runtime.Object, authz authorizer.Authorizer) matchconditions.MatchResult {
-	if r.Matcher == nil {
-		return matchconditions.MatchResult{Matches: true}
-	}
-	result := r.Matcher.Match(ctx, a, param, authz)
-	if result.Matches {
-		return result
-	}
-	e := begin(ctx, r.pair, param).current
-	e.Excluded, e.Condition = result.Error == nil, result.FailedConditionName
-	if result.Error != nil {
-		e.Failures = []Failure{{Message: result.Error.Error(), IsError: true, Ignored: r.pair.Ignores()}}
-	}
+func (r recordedConditions[A]) Match(ctx context.Context, a *admission.VersionedAttributes, param runtime.Object, authorizer A) matchconditions.MatchResult {
+	result := r.match(ctx, a, param, authorizer)
+	r.record(ctx, param, result)
 	return result
 }
 
@@ -147,24 +160,36 @@ type recordedPatcher struct {
 
 // Patch returns the changed object.
 func (p recordedPatcher) Patch(ctx context.Context, request patch.Request, budget int64) (runtime.Object, error) {
+	r := recordingOf(ctx)
 	if p.first {
-		begin(ctx, p.pair, request.OptionalVariables.VersionedParams).current.before = request.VersionedAttributes.VersionedObject
+		r = begin(ctx, p.pair, request.OptionalVariables.VersionedParams)
+		if r.object == nil {
+			r.object = request.VersionedAttributes.GetObject()
+		}
+		r.current.before = r.object
 	}
 	changed, err := p.Patcher.Patch(ctx, request, budget)
-	e := current(ctx)
 	if err != nil {
 		// The dispatcher returns an error with an API status at once, whatever the failurePolicy is.
 		ignored := p.pair.Ignores() && !errors.As(err, new(*apierrors.StatusError))
-		e.Failures = append(e.Failures, Failure{Message: err.Error(), IsError: true, Ignored: ignored})
+		r.current.Failures = append(r.current.Failures, Failure{Message: err.Error(), IsError: true, Ignored: ignored})
 		return changed, err
 	}
-	e.Mutated = !equality.Semantic.DeepEqual(e.before, asTyped(request, changed))
+	r.object = asTyped(request, changed)
+	r.current.Mutated = !equality.Semantic.DeepEqual(bare(r.current.before), bare(r.object))
 	return changed, nil
+}
+
+// bare returns a copy of an object without its kind, which typed objects have only at times.
+func bare(object runtime.Object) runtime.Object {
+	object = object.DeepCopyObject()
+	object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	return object
 }
 
 // asTyped converts the result of a mutation to a typed object, as the dispatcher does.
 func asTyped(request patch.Request, changed runtime.Object) runtime.Object {
-	if _, ok := request.VersionedAttributes.VersionedObject.(*unstructured.Unstructured); ok {
+	if _, ok := request.VersionedAttributes.GetObject().(runtime.Unstructured); ok {
 		return changed
 	}
 	typed, err := request.ObjectInterfaces.GetObjectConvertor().ConvertToVersion(changed, request.VersionedAttributes.VersionedKind.GroupVersion())
@@ -174,31 +199,31 @@ func asTyped(request patch.Request, changed runtime.Object) runtime.Object {
 	return typed
 }
 
-// recordedMatcher records the matchCondition that excludes a request from a validating policy.
-type recordedMatcher struct{ matchconditions.Matcher }
-
-// Match evaluates the conditions.
-func (r recordedMatcher) Match(ctx context.Context, a *admission.VersionedAttributes, param runtime.Object, authz authorizer.Authorizer) matchconditions.MatchResult {
-	result := r.Matcher.Match(ctx, a, param, authz)
-	if !result.Matches && result.Error == nil {
-		e := current(ctx)
-		e.Excluded, e.Condition = true, result.FailedConditionName
-	}
-	return result
+// recordValidations returns a validator that records each evaluation. As in recordConditions, A is the type of the
+// authorizer.
+func recordValidations[A any](v interface {
+	Validate(context.Context, schema.GroupVersionResource, *admission.VersionedAttributes, runtime.Object, *corev1.Namespace, int64, A) validating.ValidateResult
+	CompileError() error
+}, p Pair, actions []admissionregistrationv1.ValidationAction) recordedValidator[A] {
+	return recordedValidator[A]{v.Validate, v.CompileError, p, actions}
 }
 
 // recordedValidator records the evaluations of a validating policy for a binding.
-type recordedValidator struct {
-	validating.Validator
-	pair    Pair
-	actions []admissionregistrationv1.ValidationAction
+type recordedValidator[A any] struct {
+	validate     func(context.Context, schema.GroupVersionResource, *admission.VersionedAttributes, runtime.Object, *corev1.Namespace, int64, A) validating.ValidateResult
+	compileError func() error
+	pair         Pair
+	actions      []admissionregistrationv1.ValidationAction
 }
 
+// CompileError returns the compilation error of the policy.
+func (v recordedValidator[A]) CompileError() error { return v.compileError() }
+
 // Validate evaluates the validations.
-func (v recordedValidator) Validate(ctx context.Context, resource schema.GroupVersionResource, a *admission.VersionedAttributes, param runtime.Object, namespace *corev1.Namespace, budget int64, authz authorizer.Authorizer) validating.ValidateResult {
+func (v recordedValidator[A]) Validate(ctx context.Context, resource schema.GroupVersionResource, a *admission.VersionedAttributes, param runtime.Object, namespace *corev1.Namespace, budget int64, authorizer A) validating.ValidateResult {
 	e := begin(ctx, v.pair, param).current
 	e.Actions = v.actions
-	result := v.Validator.Validate(ctx, resource, a, param, namespace, budget, authz)
+	result := v.validate(ctx, resource, a, param, namespace, budget, authorizer)
 	for _, d := range result.Decisions {
 		if d.Evaluation == validating.EvalError || d.Action == validating.ActionDeny {
 			e.Failures = append(e.Failures, Failure{Message: d.Message, Reason: d.Reason, IsError: d.Evaluation == validating.EvalError, Ignored: d.Action == validating.ActionAdmit})
