@@ -42,8 +42,8 @@ type engine struct {
 	guessedAuthorizer    bool // Options.Authorizer is nil
 	known                *inprocess.KnownNamespaces
 	clients              *inprocess.Clients
-	mutatingPolicies     *policy.Mutating   // nil if there are none
-	validatingPolicies   *policy.Validating // nil if there are none
+	mutatingPolicies     *policy.Mutating   // nil without bindings
+	validatingPolicies   *policy.Validating // nil without bindings
 	// realHosts replaces the placeholder hosts in messages with the real hosts of the webhooks (see
 	// inprocess.RealHosts).
 	realHosts *strings.Replacer

@@ -43,6 +43,17 @@ func TestPolicyDenial(t *testing.T) {
 	}
 }
 
+// TestWebhookThatQuotesAPolicy checks that a denial by a webhook is not one by the policy that its message quotes.
+func TestWebhookThatQuotesAPolicy(t *testing.T) {
+	quoted := `pods "x" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'q' denied request: no`
+	for message, want := range map[string]bool{quoted: true, `admission webhook "w.example.com" denied the request: ` + quoted: false} {
+		q := &request{code: 403, message: message}
+		if _, got := q.denial(); got != want {
+			t.Errorf("%s: got %t", message, got)
+		}
+	}
+}
+
 // TestPoliciesOfRealServer compares the report on the log of a real API server with the answers that its client got.
 func TestPoliciesOfRealServer(t *testing.T) {
 	w := newAuditedCluster(t)

@@ -69,7 +69,7 @@ func (s source) evaluator(compiler *plugincel.CompositedCompiler, err *error, fi
 	return compiled
 }
 
-// matcher returns the matcher of the matchConditions, or nil if there are none.
+// matcher returns the matcher of the matchConditions, or nil if the policy has no matchConditions.
 func (s source) matcher(compiler *plugincel.CompositedCompiler, err *error) matchconditions.Matcher {
 	if len(s.conditions) == 0 {
 		return nil

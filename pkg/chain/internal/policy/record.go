@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
@@ -45,7 +44,6 @@ type Evaluation struct {
 // A Failure is a failed validation, or an error.
 type Failure struct {
 	Message string
-	Reason  metav1.StatusReason
 	// IsError means that an expression cannot be evaluated. Ignored means that failurePolicy is Ignore. Rejects means that
 	// the API server rejects the request whatever the validationActions of the binding are.
 	IsError, Ignored, Rejects bool
@@ -226,7 +224,7 @@ func (v recordedValidator[A]) Validate(ctx context.Context, resource schema.Grou
 	result := v.validate(ctx, resource, a, param, namespace, budget, authorizer)
 	for _, d := range result.Decisions {
 		if d.Evaluation == validating.EvalError || d.Action == validating.ActionDeny {
-			e.Failures = append(e.Failures, Failure{Message: d.Message, Reason: d.Reason, IsError: d.Evaluation == validating.EvalError, Ignored: d.Action == validating.ActionAdmit})
+			e.Failures = append(e.Failures, Failure{Message: d.Message, IsError: d.Evaluation == validating.EvalError, Ignored: d.Action == validating.ActionAdmit})
 		}
 	}
 	for _, note := range result.AuditAnnotations {
