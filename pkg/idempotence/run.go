@@ -23,7 +23,12 @@ func Run(ctx context.Context, subject Subject, options Options) (*Report, error)
 
 // runWith is Run with settings that have no public option.
 func runWith(ctx context.Context, subject Subject, options Options, i internals) (report *Report, err error) {
-	o, connection := newOptions(options, i), &session.Connection{}
+	connection := &session.Connection{}
+	connection.Loop(func() { report, err = runOn(ctx, connection, subject, newOptions(options, i)) })
+	return report, err
+}
+
+func runOn(ctx context.Context, connection *session.Connection, subject Subject, o options) (report *Report, err error) {
 	subject, kinds, err := o.prepare(subject, connection)
 	if err != nil {
 		return nil, asError(ReasonInvalidOptions, err)

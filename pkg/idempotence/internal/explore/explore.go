@@ -226,8 +226,9 @@ func (r *Run) tryEdits(random *rand.Rand, x, result *objects.Object, changes []t
 	if r.uses(DuplicatesOfRemoved) {
 		removed = edits.LikeRemoved(changes)
 	}
-	for _, edits := range [][]edits.Edit{additions, twins, removed} {
-		if full, ok := r.Edited(x, r.legal(x, edits)); ok && len(edits) > 0 {
+	all := r.legal(x, additions)
+	for _, edits := range [][]edits.Edit{all, r.legal(x, twins), r.legal(x, removed)} {
+		if full, ok := r.Edited(x, edits); ok && len(edits) > 0 {
 			for _, law := range []laws.Law{laws.L10, laws.L2, laws.L1} {
 				try(law, func(c *laws.Case) { c.Object = full.Doc })
 			}
@@ -236,7 +237,7 @@ func (r *Run) tryEdits(random *rand.Rand, x, result *objects.Object, changes []t
 	for _, e := range additions {
 		try(laws.L4b, func(c *laws.Case) { c.Edits = []edits.Edit{e} })
 	}
-	if all := r.legal(x, additions); len(all) > 1 {
+	if len(all) > 1 {
 		try(laws.L4b, func(c *laws.Case) { c.Edits = all })
 	}
 	if r.uses(EditsOfResults) {

@@ -47,6 +47,7 @@ func (l pure) checkAfterGaps(c *Case, x *objects.Object) (found *Finding) {
 	}
 	outside := l.Ctx
 	defer func() { l.Ctx = outside }()
+	defer l.Connection.Apart()()
 	l.Bubble(func(ctx context.Context) {
 		l.Ctx = ctx // contexts derived from it must belong to the bubble
 		s := l.Fresh()

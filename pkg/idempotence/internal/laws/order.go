@@ -16,7 +16,7 @@ import (
 type order struct{ *Trial }
 
 func (l order) check(c *Case) *Finding {
-	x, rival, ok := l.contest(c)
+	x, rival, ok := l.rivalOf(c)
 	if !ok {
 		return nil
 	}
@@ -24,9 +24,9 @@ func (l order) check(c *Case) *Finding {
 		return nil
 	}
 	defer l.only(rival.of)()
-	first, history, settled := l.alternate(x, rival, false)
-	second, other, also := l.alternate(x, rival, true)
-	if !settled || !also || first == nil || second == nil {
+	ours, theirs := l.webhookFirst(x, rival), l.alternate(x, rival, true)
+	first, history, second, other := ours.last, ours.history, theirs.last, theirs.history
+	if !ours.settled || !theirs.settled || first == nil || second == nil {
 		return nil // L12 reports it
 	}
 	differences := l.withoutEncoding(l.content(c.Law, first, second))
@@ -47,8 +47,7 @@ func (l order) check(c *Case) *Finding {
 		v.Advice = true // both webhooks write there, probably on purpose
 	}
 	settle := func(o *objects.Object) *objects.Object {
-		last, _, _ := l.alternate(o, rival, false)
-		return last
+		return l.alternate(o, rival, false).last
 	}
 	if rival.unaware && l.setOnce(c.Law, x, history[0].After, first, second, strings.HasSuffix(c.Rival, edits.FrontRival), settle) {
 		v.Advice = true

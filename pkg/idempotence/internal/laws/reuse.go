@@ -10,12 +10,13 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 )
 
-// Calls to a server are slow, and several laws need the same results, F(x) and F(F(x)). A server has no fresh
-// instances, so a repeated call would reach the same process anyway. L3 checks that equal requests get equal results,
-// so it reuses nothing.
-
-// reusing lists the laws that reuse the responses of each other's cases.
-var reusing = []Law{L1, L2, L5, L10}
+// Several laws need the same results, F(x) and F(F(x)). Laws whose calls reach the same instance reuse the responses of
+// each other's cases: those that any instance can decide, and for a server, which has no fresh instances, also laws that
+// would otherwise use new ones. L3 checks that equal requests get equal results, so it reuses nothing.
+var (
+	reusing         = []Law{L2, L10}
+	reusingOnServer = []Law{L1, L2, L5, L10}
+)
 
 // mostReused bounds the number of cached results. Few are enough, because the cases of one object follow each other.
 const mostReused = 16
@@ -27,9 +28,12 @@ type reuse struct {
 
 // reusable returns the cache key of a request, or false if its result must not be reused.
 func (t *Trial) reusable(q session.Query) (key objects.Digest, ok bool) {
-	if t.Unshared || t.User != nil || q.Nameless || !slices.Contains(reusing, t.law) || t.Kind.Old != nil ||
-		q.Object == nil || q.Old != nil || q.Raw != nil || q.DryRun || q.Version != "" || q.Operation != t.Operation ||
-		slices.ContainsFunc(t.Webhooks, func(w *session.Webhook) bool { return w.InProcess }) {
+	among := reusingOnServer
+	if slices.ContainsFunc(t.Webhooks, func(w *session.Webhook) bool { return w.InProcess }) {
+		among = reusing
+	}
+	if t.Unshared || t.User != nil || q.Nameless || !slices.Contains(among, t.law) || t.Kind.Old != nil ||
+		q.Object == nil || q.Old != nil || q.Raw != nil || q.DryRun || q.Version != "" || q.Operation != t.Operation {
 		return key, false
 	}
 	return objects.DigestOf(q.Object.Raw), true

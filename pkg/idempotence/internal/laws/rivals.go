@@ -81,25 +81,55 @@ const mostRounds = 8
 
 // only replaces the tested webhooks by members, until undo is called. If members is nil, it changes nothing.
 func (t *Trial) only(members []*session.Webhook) (undo func()) {
-	whole, known := t.Webhooks, t.memo
-	if members != nil {
-		t.Webhooks, t.memo.first = members, nil
+	if members == nil {
+		return func() {}
 	}
+	whole, known := t.Webhooks, t.memo
+	t.Webhooks, t.memo.first, t.memo.contest = members, nil, nil
 	return func() { t.Webhooks, t.memo = whole, known }
 }
 
-// contest returns the object and the rival of a case. It returns false if the object is invalid or the run has no such
+// rivalOf returns the object and the rival of a case. It returns false if the object is invalid or the run has no such
 // rival.
-func (t *Trial) contest(c *Case) (x *objects.Object, rival Rival, ok bool) {
+func (t *Trial) rivalOf(c *Case) (x *objects.Object, rival Rival, ok bool) {
 	x, valid := t.ObjectOf(c)
 	rival, known := t.Rivals[c.Rival]
 	return x, rival, valid && known
 }
 
-// alternate calls the webhook and the rival in turns until neither changes the object. It returns the last object and
-// all results. settled is false if they still change the object after mostRounds. If a call fails, alternate returns no
-// object, and the results until then.
-func (t *Trial) alternate(x *objects.Object, other Rival, otherFirst bool) (last *objects.Object, history []*session.Outcome, settled bool) {
+// A contest is what a webhook and a rival did to an object in turns.
+type contest struct {
+	rival   string
+	last    *objects.Object    // nil if a call failed
+	history []*session.Outcome // all results
+	settled bool               // in the end, neither changed the object any more
+	plain   int                // see Trial
+	other   int
+}
+
+// webhookFirst calls the webhook and the rival in turns, as alternate does. L12 and L11 share the results for the
+// object of their cases.
+func (t *Trial) webhookFirst(x *objects.Object, rival Rival) contest {
+	if t.memo.object != x || t.Unshared {
+		return t.alternate(x, rival, false)
+	}
+	known := t.memo.contest
+	if known == nil || known.rival != rival.name {
+		plain, other := t.plain, t.other
+		made := t.alternate(x, rival, false)
+		made.rival, made.plain, made.other = rival.name, t.plain-plain, t.other-other
+		t.memo.contest = &made
+	} else {
+		t.plain, t.other = t.plain+known.plain, t.other+known.other
+	}
+	out := *t.memo.contest
+	out.history = slices.Clone(out.history)
+	return out
+}
+
+// alternate calls the webhook and the rival in turns until neither changes the object, at most mostRounds times.
+func (t *Trial) alternate(x *objects.Object, other Rival, otherFirst bool) contest {
+	var history []*session.Outcome
 	s := t.Fresh()
 	call := other.start(t, x)
 	at, nameless := x, objects.NameOf(x) == ""
@@ -114,7 +144,7 @@ func (t *Trial) alternate(x *objects.Object, other Rival, otherFirst bool) (last
 			}
 			history = append(history, out)
 			if !out.OK() {
-				return nil, history, true
+				return contest{history: history, settled: true}
 			}
 			changed = changed || slices.ContainsFunc(t.differences(L12, at, out.After), func(c tree.Change) bool {
 				return other.ignores == nil || !other.ignores(c.Path)
@@ -122,8 +152,8 @@ func (t *Trial) alternate(x *objects.Object, other Rival, otherFirst bool) (last
 			at = out.After
 		}
 		if !changed {
-			return at, history, true
+			return contest{last: at, history: history, settled: true}
 		}
 	}
-	return at, history, false
+	return contest{last: at, history: history}
 }

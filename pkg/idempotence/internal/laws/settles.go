@@ -14,12 +14,13 @@ import (
 type settles struct{ *Trial }
 
 func (l settles) check(c *Case) *Finding {
-	x, rival, ok := l.contest(c)
+	x, rival, ok := l.rivalOf(c)
 	if !ok {
 		return nil
 	}
 	defer l.only(rival.of)()
-	last, history, settled := l.alternate(x, rival, false)
+	turns := l.webhookFirst(x, rival)
+	last, history, settled := turns.last, turns.history, turns.settled
 	if v := l.spoiled(c, rival, history); v != nil || settled {
 		if v == nil && last != nil {
 			v = l.repeats(c, x, rival, last, history)

@@ -72,11 +72,13 @@ func NewTrial(s *session.Session, options Options) *Trial {
 	return &Trial{Session: s, Options: options, needed: map[int]bool{}}
 }
 
-// A memo caches the decoded object that consecutive cases share, and the result of the first call with it.
+// A memo caches the decoded object that consecutive cases share, and results for it.
 type memo struct {
 	doc    any // the document of the cases; compared by identity
 	object *objects.Object
 	first  *session.Outcome // of the first call of a fresh instance
+	// contest is the last contest with object in which the webhook was called first.
+	contest *contest
 }
 
 // ObjectOf returns the decoded object of a case, or false if the object is not valid.

@@ -64,17 +64,14 @@ func (c *instance) Call(ctx context.Context, body []byte) (status int, answer []
 	}
 	r, left := served(r)
 	w := &recorder{header: http.Header{}}
-	done := make(chan error, 1)
-	go func() {
+	answered, err := c.connection.call(ctx, func() error {
 		defer left()
-		done <- c.serve(w, r)
-	}()
-	select {
-	case err := <-done:
-		return max(w.code, http.StatusOK), w.body.Bytes(), err
-	case <-ctx.Done(): // abandon the handler, which may still write to its recorder
+		return c.serve(w, r)
+	})
+	if !answered { // the handler may still write to its recorder
 		return 0, nil, fmt.Errorf("the handler did not answer: %w", ctx.Err())
 	}
+	return max(w.code, http.StatusOK), w.body.Bytes(), err
 }
 
 // served returns the request as a server passes it to its handler: without the deadline, which a server does not know.

@@ -49,6 +49,8 @@ type Connection struct {
 	Crashed  bool     // the server was lost after it broke the connection of a call
 	LostOn   []byte   // the object of the last call of a server that was lost
 	Slowest  SlowCall // the slowest call that was answered, if it was slow
+
+	loop *loop // calls the handlers in this process; nil outside of Loop
 }
 
 // lostOn records the object of the call in which the server was lost.

@@ -23,6 +23,7 @@ func (s *Session) Parallel(w *Webhook, queries []Query) ([]*Answer, bool) {
 	}
 	ctx, cancel := context.WithTimeout(s.Ctx, w.Timeout())
 	defer cancel()
+	defer s.Connection.Apart()()
 	var all sync.WaitGroup
 	start := make(chan struct{})
 	for _, c := range calls {

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"iter"
+	"runtime"
+	"sync/atomic"
+)
+
+// A loop calls the handlers of a run in turn with the run's own code, which is a coroutine. To start a goroutine for
+// each call is a quarter of the time of a run with a small webhook, because it wakes another thread each time.
+//
+// If a handler does not return in time, another goroutine goes on with the loop, and the first one ends after the
+// handler has returned.
+type loop struct {
+	next  func() (*job, bool) // continues the run until it calls a handler
+	yield func(*job) bool     // leaves the run until the handler has returned, or its time is over
+	ended chan end
+}
+
+// A job is a call of a handler.
+type job struct {
+	ctx      context.Context
+	handler  func() error
+	err      error       // of the handler
+	finished atomic.Bool // the handler returned, or its time is over
+	answered bool        // the handler returned in time
+}
+
+// An end says how a run ended, if it did not return.
+type end struct {
+	panicked any
+	exited   bool // by runtime.Goexit, as t.FailNow does
+}
+
+// Loop calls run, and returns when run returns. Until then, the handlers that run calls share one goroutine.
+func (c *Connection) Loop(run func()) {
+	l := &loop{ended: make(chan end, 1)}
+	var stop func()
+	l.next, stop = iter.Pull(func(yield func(*job) bool) {
+		l.yield = yield
+		run()
+	})
+	defer stop()
+	c.loop = l
+	go l.drive()
+	e := <-l.ended
+	c.loop = nil
+	switch {
+	case e.panicked != nil:
+		panic(e.panicked)
+	case e.exited:
+		runtime.Goexit()
+	}
+}
+
+// Apart gives each handler a goroutine of its own until back is called, for calls that are made at the same time, or
+// that belong to a bubble of testing/synctest.
+func (c *Connection) Apart() (back func()) {
+	if c == nil {
+		return func() {}
+	}
+	was := c.loop
+	c.loop = nil
+	return func() { c.loop = was }
+}
+
+// call runs a handler until it returns or ctx ends. If ctx ends first, call reports false, and the handler may still
+// run.
+func (c *Connection) call(ctx context.Context, handler func() error) (answered bool, err error) {
+	j := &job{ctx: ctx, handler: handler}
+	if c != nil && c.loop != nil {
+		c.loop.yield(j)
+		return j.answered, j.err
+	}
+	done := make(chan error, 1)
+	go func() { done <- handler() }()
+	select {
+	case err := <-done:
+		return true, err
+	case <-ctx.Done():
+		return false, nil
+	}
+}
+
+// drive continues the run and calls its handlers, until the run ends or a handler exceeds its time.
+func (l *loop) drive() {
+	inRun, returned := true, false
+	defer func() {
+		if p := recover(); inRun && !returned { // a panic of a handler does not get here
+			l.ended <- end{panicked: p, exited: p == nil}
+		}
+	}()
+	for {
+		inRun = true
+		j, ok := l.next()
+		if inRun = false; !ok {
+			returned = true
+			l.ended <- end{}
+			return
+		}
+		stop := context.AfterFunc(j.ctx, func() {
+			if j.finished.CompareAndSwap(false, true) {
+				l.drive()
+			}
+		})
+		err := j.handler()
+		if !j.finished.CompareAndSwap(false, true) {
+			return
+		}
+		stop()
+		j.answered, j.err = true, err
+	}
+}
