@@ -75,7 +75,14 @@ Exit codes:
   2  the answer for a webhook or a policy is unknown, or the command failed
 
 With --webhook, --expect-called or --expect-not-called, the exit code depends only
-on the webhooks that these flags name.`,
+on the webhooks that these flags name.
+
+With --traffic, the exit codes are:
+
+  0  nothing changes
+  1  a webhook loses or gains calls, or a request is rejected now
+  2  it is unknown for a call whether a webhook is called; or nothing changes, but
+     parts of the recordings could not be read; or the command failed`,
 		Example: `
 # the webhooks of the current cluster that are called for a manifest
 admitkit explain -f pod.yaml --cluster

@@ -12,7 +12,7 @@ import (
 // or a word such as value after it does not count.
 func isCredential(name string) bool {
 	last, previous := lastWords(name)
-	if credentialWords[last] || strings.HasSuffix(last, "pass") && !notPasswords[last] {
+	if credentialWords[last] || (strings.HasSuffix(last, "pass") || strings.HasSuffix(last, "pw")) && !notPasswords[last] {
 		return true
 	}
 	switch last {
@@ -42,7 +42,8 @@ func isPlural(name string) bool { return strings.HasSuffix(strings.ToLower(name)
 var (
 	credentialWords = setOf(`pwd pass credential credentials creds authorization cookie cookies jwt otp pat bearer dsn
 		psk keytab sig`)
-	credentialSuffixes = strings.Fields(`password passwd passphrase secret token apikey accesskey secretkey privatekey`)
+	credentialSuffixes = strings.Fields(`password passwd passphrase secret token apikey accesskey secretkey privatekey
+		userkey`)
 )
 
 // notPasswords are words that end in pass and are no passwords. qualifiers are words that may follow the name of a

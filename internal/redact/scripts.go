@@ -74,28 +74,116 @@ func (s *scanner) wordAt(i int) string {
 	return s.text[i : i+end]
 }
 
-// flags finds passwords in flags of one letter, as in mysql -phunter2 and curl -u ada:hunter2.
+// passwordFlags are flags of one letter that give a password to common programs, such as redis-cli -a hunter2. Other
+// programs use them for other purposes.
+var passwordFlags = setOf("-a -k -P -w")
+
+// flags finds passwords in flags of one letter, as in mysql -phunter2 and curl -u ada:hunter2, and the values of
+// kubectl create secret.
 func (s *scanner) flags() {
 	for start := 0; start < len(s.text); start++ {
 		word := s.wordAt(start)
 		end := start + len(word)
-		switch rest, isP := strings.CutPrefix(word, "-p"); {
-		case isP && isPassword(strings.Trim(rest, "\"'")):
-			s.add(start+len("-p"), end)
+		next := s.wordAt(min(end+1, len(s.text)))
+		letter, rest := word[:min(2, len(word))], word[min(2, len(word)):]
+		switch {
+		case (letter == "-p" || passwordFlags[letter]) && isPassword(strings.Trim(rest, "\"'")):
+			s.add(start+len(letter), end)
+		case passwordFlags[word] && isPassword(strings.Trim(next, "\"'")):
+			s.add(end+1, end+1+len(next))
 		case word == "-u" || word == "--user":
-			if end < len(s.text) {
-				s.userPassword(end+1, s.wordAt(end+1))
-			}
+			s.userPassword(end+1, next, ":")
+		case word == "-U":
+			s.userPassword(end+1, next, "%")
+		case letter == "-u":
+			s.userPassword(start+len(letter), rest, ":")
 		case strings.HasPrefix(word, "--user="):
-			s.userPassword(start+len("--user="), word[len("--user="):])
+			s.userPassword(start+len("--user="), word[len("--user="):], ":")
+		case word == "--from-literal":
+			s.literal(end+1, next)
+		case strings.HasPrefix(word, "--from-literal="):
+			s.literal(start+len("--from-literal="), word[len("--from-literal="):])
 		}
 		start = end
 	}
 }
 
+// literal adds the value of a text such as key=value.
+func (s *scanner) literal(start int, text string) {
+	if name, value, ok := strings.Cut(text, "="); ok {
+		s.add(start+len(name)+1, start+len(name)+1+len(strings.TrimRight(value, "\"'")))
+	}
+}
+
+// echoed matches the text that a script sends to the standard input of another program.
+var echoed = lazy(`\b(?:echo|printf)\s+(?:-\w+\s+|"%s(?:\\n)?"\s+|'%s(?:\\n)?'\s+)*("[^"|]*"|'[^'|]*'|[^\s"'|;&]+)\s*\|`)
+
+// input finds passwords that a script sends to the standard input of a program, as for docker login --password-stdin.
+func (s *scanner) input() {
+	if !strings.Contains(s.text, "|") || !strings.Contains(s.text, "-stdin") && !strings.Contains(s.text, "passwd") {
+		return
+	}
+	for _, m := range echoed().FindAllStringSubmatchIndex(s.text, -1) {
+		if text := s.text[m[2]:m[3]]; text[0] == '"' || text[0] == '\'' {
+			m[2], m[3] = m[2]+1, m[3]-1
+		}
+		if m[2] < m[3] && s.text[m[2]] != '$' {
+			s.add(m[2], m[3])
+		}
+	}
+}
+
+// wordBefore adds the word after the space at i if the word before it names a credential, as in a .netrc file, in
+// "requirepass hunter2", and in SQL. In a sentence, the next word is one only if it is in quotes or has a digit.
+func (s *scanner) wordBefore(i int) {
+	start := i
+	for start > 0 && i-start < 40 && (isWordByte(s.text[start-1]) || s.text[start-1] == '_') {
+		start--
+	}
+	name := strings.ToLower(s.text[start:i])
+	begins := start == 0 || strings.IndexByte(" \t\r\n,;(", s.text[start-1]) >= 0
+	if !begins || !isCredential(name) && name != "by" || isHeader(name) || authSchemes[name] || strings.HasPrefix(name, "secret") {
+		return // a Secret is an object
+	}
+	if name == "by" && !strings.Contains(strings.ToLower(s.text[max(0, start-40):start]), "identified") {
+		return
+	}
+	for i < len(s.text) && (s.text[i] == ' ' || s.text[i] == '\t') {
+		i++
+	}
+	line := s.text[strings.LastIndexByte(s.text[:start], '\n')+1 : start]
+	word := s.wordAt(i)
+	after := strings.Trim(word, "\"'")
+	isLine := s.lines && strings.TrimSpace(line) == "" && (i+len(word) == len(s.text) || strings.IndexByte("\r\n", s.text[i+len(word)]) >= 0)
+	switch {
+	case after == "" || isReferenceAt(after) || strings.ContainsAny(after[:1], "=:<>-$"):
+	case word[0] == '\'' || word[0] == '"', isLine && !proseWords[after], isPassword(after) && len(after) >= 6:
+		s.value(i, false)
+	}
+}
+
+// isValueOfCredential reports whether an attribute that begins at start belongs to an XML element that names a
+// credential, as in <add key="Password" value="…"/>.
+func (s *scanner) isValueOfCredential(start int) bool {
+	before := s.text[max(0, start-200):start]
+	tag := before[strings.LastIndexByte(before, '<')+1:]
+	if len(tag) == len(before) || strings.Contains(tag, ">") {
+		return false
+	}
+	for _, m := range attribute().FindAllStringSubmatch(tag, -1) {
+		if isCredential(m[1]) {
+			return true
+		}
+	}
+	return false
+}
+
+var attribute = lazy(`(?i)\b(?:key|name|id)\s*=\s*\\?["']([^"'\\]*)`)
+
 // userPassword adds the password of a text such as ada:hunter2. Of numbers, it is a user and a group.
-func (s *scanner) userPassword(start int, text string) {
-	if user, password, ok := strings.Cut(text, ":"); ok && user != "" && strings.Trim(text, digits+":") != "" {
+func (s *scanner) userPassword(start int, text, separator string) {
+	user, password, ok := strings.Cut(text, separator)
+	if ok && user != "" && strings.Trim(text, digits+":") != "" {
 		s.add(start+len(text)-len(password), start+len(strings.TrimRight(text, "\"'")))
 	}
 }

@@ -41,6 +41,7 @@ func secretsIn(text string, kind textKind) []span {
 	}
 	if kind == arguments {
 		s.flags()
+		s.input()
 	}
 	s.schemes()
 	s.addresses()
@@ -81,6 +82,8 @@ func (s *scanner) pairs() {
 		case ' ', '\t':
 			if s.flagBefore(i) {
 				s.value(i+1, false)
+			} else {
+				s.wordBefore(i)
 			}
 		}
 	}
@@ -120,6 +123,7 @@ func (s *scanner) pair(i int) {
 	case isCredential(name):
 	case name == "auth" && isBasicAuth(s.base64At(i+1)):
 	case s.lines && name == "value" && s.text[i] == ':': // of an environment variable in a manifest
+	case strings.EqualFold(name, "value") && s.isValueOfCredential(start):
 	case s.whole && s.text[i] == ':' && !isPublic(name):
 		s.value(i+1, true)
 		return

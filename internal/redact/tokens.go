@@ -16,6 +16,9 @@ var known = lazy(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(\.[A-Za-z0-9_-]*)?` 
 	`|\bhv[sbr]\.[0-9A-Za-z_-]{20,}|\bSG\.[0-9A-Za-z_-]{16,}\.[0-9A-Za-z_-]{16,}|\bya29\.[0-9A-Za-z_-]{20,}` +
 	`|\bdop_v1_[0-9a-f]{40,}|\bAGE-SECRET-KEY-1[0-9A-Z]{20,}|\bhooks\.slack\.com/services/[0-9A-Za-z/]{12,}|\$(2[aby]|apr1|[156])\$[./0-9A-Za-z$]{16,}`)
 
+// shortestToken is the minimum length of a name in an object that may be a token.
+const shortestToken = 16
+
 // mayBeKnown reports whether a text has the beginning of a token that known matches. Most texts have none, and the
 // regular expression is slow.
 func mayBeKnown(text string) bool {

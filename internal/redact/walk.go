@@ -49,6 +49,9 @@ func (c *call) walk(n *node, p place) {
 				continue
 			}
 			c.walk(value, c.member(f, p, n.names[i], value))
+			if len(n.names[i]) >= shortestToken && mayBeKnown(n.names[i]) {
+				n.names[i] = c.scrub(n.names[i], identifier)
+			}
 		}
 	case jsonraw.Array:
 		c.walkArray(n, p)
@@ -87,8 +90,14 @@ func isSecretArgument(flag, argument string) bool {
 		return false
 	case flag == "-p": // a password, a port or a folder
 		return mayBePassword(argument)
+	case passwordFlags[flag]:
+		return isPassword(argument)
 	case flag == "-u" || flag == "--user":
 		return strings.Contains(argument, ":")
+	case flag == "-U":
+		return strings.Contains(argument, "%")
+	case flag == "--from-literal":
+		return true
 	}
 	return isSecretFlag(flag)
 }

@@ -3,16 +3,19 @@
 package explain
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/admitkit/admitkit/internal/cli/screen"
+	"github.com/admitkit/admitkit/internal/problem"
 )
 
 // TestTrafficCauses checks what the report says about a recorded call when one property of the webhook changes.
@@ -113,11 +116,29 @@ func TestTrafficCauses(t *testing.T) {
 			if text := strings.Join(got, "; "); !strings.HasPrefix(text, row.want) || row.want == "" && text != "" || row.want == "kept" && text != "kept" {
 				t.Errorf("got  %s\nwant %s", text, row.want)
 			}
-			if err := report.Verdict(); (err != nil) != strings.HasPrefix(row.want, "unknown") {
-				t.Error(err)
+			verdict := "kept"
+			switch err := report.Verdict(); {
+			case errors.Is(err, problem.ErrFound):
+				verdict = "changed"
+			case err != nil:
+				verdict = "unknown"
+			}
+			if want := verdictOf(report.Changes); verdict != want {
+				t.Errorf("verdict %s, want %s", verdict, want)
 			}
 		})
 	}
+}
+
+// verdictOf returns what the exit code has to tell.
+func verdictOf(changes []*TrafficChange) string {
+	switch {
+	case len(changes) == 0:
+		return "kept"
+	case slices.ContainsFunc(changes, func(c *TrafficChange) bool { return c.Change == "unknown" }):
+		return "unknown"
+	}
+	return "changed"
 }
 
 func encodeYAML(t *testing.T, text string) []byte {

@@ -216,8 +216,23 @@ func (t *text) change(g *TrafficChange) {
 	t.wrap(indent, g.Example.Why)
 }
 
-// Verdict returns the error that sets the exit code if it is unknown for a call whether a webhook is called.
+// Verdict returns the error that sets the exit code: if it is unknown for a call whether a webhook is called,
+// problem.ErrFound if anything changes, or if nothing changes and a part of the recordings could not be read.
 func (r *TrafficReport) Verdict() error {
+	damaged := slices.ContainsFunc(r.Files, func(f traffic.File) bool { return f.Skipped > 0 || f.Ended != "" })
+	switch unknown := r.unknown(); {
+	case unknown != nil:
+		return unknown
+	case len(r.Changes) > 0:
+		return problem.ErrFound
+	case damaged:
+		return problem.New("the result is incomplete: nothing changes, but parts of the recordings could not be read")
+	}
+	return nil
+}
+
+// unknown returns an error if it is unknown for a call whether a webhook is called.
+func (r *TrafficReport) unknown() error {
 	var names []string
 	calls, namespaces := 0, false
 	for _, w := range r.Webhooks {
