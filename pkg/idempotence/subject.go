@@ -40,6 +40,9 @@ func Hooks[H Hook](newHooks func() []H) Subject {
 // server: state outside of the returned handler is shared by all instances. The harness calls newHandler thousands of
 // times, so create slow parts that keep no state of requests (a scheme, a client, templates) outside of it. The
 // registration says when the webhook is called; its clientConfig is ignored.
+//
+// Handlers are called one after the other on one goroutine. So a handler that locks its thread (runtime.LockOSThread) must
+// unlock it before it returns.
 func Handler(registration admissionregistrationv1.MutatingWebhook, newHandler func() http.Handler) Subject {
 	return Subject{[]*session.Webhook{{
 		MutatingWebhook: registration, InProcess: true, NewHandler: newHandler,

@@ -38,14 +38,15 @@ type end struct {
 // Loop calls run, and returns when run returns. Until then, the handlers that run calls share one goroutine.
 func (c *Connection) Loop(run func()) {
 	l := &loop{ended: make(chan end, 1)}
-	var stop func()
-	l.next, stop = iter.Pull(func(yield func(*job) bool) {
-		l.yield = yield
-		run()
-	})
-	defer stop()
 	c.loop = l
-	go l.drive()
+	go func() {
+		// A coroutine of a goroutine that is locked to a thread could run on that thread only, so it is created here.
+		l.next, _ = iter.Pull(func(yield func(*job) bool) {
+			l.yield = yield
+			run()
+		})
+		l.drive()
+	}()
 	e := <-l.ended
 	c.loop = nil
 	switch {

@@ -92,6 +92,15 @@ func TestLoop(t *testing.T) {
 			t.Error("Loop returned after runtime.Goexit")
 		}
 	})
+	t.Run("is called by a goroutine that is locked to a thread", func(t *testing.T) {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		c, calls := &Connection{}, 0
+		c.Loop(func() { _, _ = c.call(t.Context(), func() error { calls++; return nil }) })
+		if calls != 1 {
+			t.Errorf("%d calls", calls)
+		}
+	})
 	t.Run("calls apart", func(t *testing.T) {
 		c := &Connection{}
 		c.Loop(func() {
