@@ -37,7 +37,7 @@ export ADMITKIT_APISERVER ?= required
 GO := go
 NEXT := -modfile=hack/next/go.mod
 # The end-to-end tests, the proofs and the command line tool have their own targets.
-unit_packages = $(or $(PKG),$(shell $(GO) list ./... | grep -v -e /test/e2e -e '/test/proof$$' -e '/test/projects$$' -e '/test/skew$$' -e '/cmd/admitkit$$' -e '/pkg/idempotence$$' -e 'admitkit/docs$$' -e '/hack/docs$$'))
+unit_packages = $(or $(PKG),$(shell $(GO) list ./... | grep -v -e /test/e2e -e '/test/proof$$' -e '/test/projects$$' -e '/test/skew$$' -e '/test/controlplane$$' -e '/cmd/admitkit$$' -e '/pkg/idempotence$$' -e 'admitkit/docs$$' -e '/hack/docs$$'))
 # Code that runs goroutines is tested with the race detector, which takes three to five times as long.
 concurrent = /pkg/(webhook|certs|chain|install|metrics|tracing)(/|$$)|/internal/(reload|apiserver|leaks|quickack|cli/dev|cli/audit)(/|$$)|/examples/[a-z-]+$$
 # The linker of Go needs a sixth of the time of gcc for a test with the race detector. It is tested on Linux only.
@@ -80,7 +80,7 @@ nightly: check lint api-check narrow ## Run all of test in full: race detector, 
 	@hack/apiserver/build.sh >/dev/null
 	@mkdir -p .cache && hack/beside.sh .cache/corpus.log corpus cli e2e
 	@$(MAKE) --no-print-directory unit RACE=all
-	@$(MAKE) --no-print-directory next projects soak proof-apiservers certmanager gallery monitoring browser bench-test verifytest release-test oracle fuzz
+	@$(MAKE) --no-print-directory next projects soak proof-apiservers controlplane certmanager gallery monitoring browser bench-test verifytest release-test oracle fuzz
 
 .PHONY: narrow
 narrow: ## Build the packages that a webhook links for a 32-bit platform
@@ -134,6 +134,10 @@ proof-restarts: ## The part of proof with restarts, kills and rotations
 .PHONY: proof-apiservers
 proof-apiservers: ## The proofs with three API servers on one etcd, of which one sees each change a second late
 	@$(with_apiserver) ADMITKIT_APISERVERS=3 $(GO) test $(race) -count=1 -timeout 30m -v -run 'APIServers|Restart|Rotation|Kill' $(GOTESTFLAGS) ./test/proof
+
+.PHONY: controlplane
+controlplane: ## Run hooks under a whole control plane: kube-apiserver, kube-controller-manager and kube-scheduler
+	@assets=$$(hack/apiserver/build.sh --also kube-controller-manager --also kube-scheduler) && KUBEBUILDER_ASSETS=$$assets $(GO) test $(race) -count=1 -timeout 30m -v $(GOTESTFLAGS) ./test/controlplane -ginkgo.poll-progress-after=90s $(ginkgo_color)
 
 .PHONY: proof-limits
 proof-limits: ## The part of proof with overload and hostile clients

@@ -64,7 +64,7 @@ func (c *Cluster) prepare() (err error) {
 	if c.dir, err = os.MkdirTemp("", "testcluster-"); err != nil {
 		return err
 	}
-	return os.WriteFile(c.kubeconfig(), c.server.Kubeconfig, 0o600)
+	return os.WriteFile(c.Kubeconfig(), c.server.Kubeconfig, 0o600)
 }
 
 // Config returns a configuration for clients with all rights.
@@ -72,8 +72,6 @@ func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.server.Config
 
 // Etcd returns the URL of etcd. Another API server can use it, too: see Options.Etcd of package apiserver.
 func (c *Cluster) Etcd() string { return c.server.Etcd }
-
-func (c *Cluster) kubeconfig() string { return filepath.Join(c.dir, "kubeconfig") }
 
 // ServiceAccount returns the path of a kubeconfig file with a token of the ServiceAccount.
 func (c *Cluster) ServiceAccount(ctx context.Context, namespace, name string) (file string, err error) {
@@ -92,9 +90,17 @@ func (c *Cluster) ServiceAccount(ctx context.Context, namespace, name string) (f
 	return file, clientcmd.WriteToFile(*config, file)
 }
 
-// StartControllers starts kube-controller-manager with only these controllers, such as deployment-controller. Stop ends
-// it. The binary must have been built with hack/apiserver/build.sh --also kube-controller-manager.
+// StartControllers starts kube-controller-manager with only these controllers, such as deployment-controller, or with "*"
+// for all that run by default. Stop ends it. The binary must have been built with
+// hack/apiserver/build.sh --also kube-controller-manager.
 func (c *Cluster) StartControllers(names ...string) error { return c.server.StartControllers(names...) }
+
+// StartScheduler starts kube-scheduler. Stop ends it. The binary must have been built with
+// hack/apiserver/build.sh --also kube-scheduler.
+func (c *Cluster) StartScheduler() error { return c.server.StartScheduler() }
+
+// Kubeconfig returns the path of a kubeconfig file with all rights.
+func (c *Cluster) Kubeconfig() string { return filepath.Join(c.dir, "kubeconfig") }
 
 // Stop ends the API server and removes its files.
 func (c *Cluster) Stop() error {
@@ -104,7 +110,7 @@ func (c *Cluster) Stop() error {
 // Kubectl runs kubectl with this standard input. It returns standard output and standard error together, and
 // an error if kubectl failed.
 func (c *Cluster) Kubectl(ctx context.Context, stdin string, args ...string) (string, error) {
-	cmd := c.server.Kubectl(ctx, c.kubeconfig(), args...)
+	cmd := c.server.Kubectl(ctx, c.Kubeconfig(), args...)
 	cmd.Env = append(cmd.Env, "KUBECACHEDIR="+filepath.Join(c.dir, "cache"), "NO_COLOR=1")
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()

@@ -4,7 +4,7 @@
 // apiserver install" does. It imports nothing from Kubernetes, so it compiles fast.
 //
 //	go run ./hack/apiserver                     build what is missing, print the folder
-//	go run ./hack/apiserver --also BINARY       also build another Kubernetes binary
+//	go run ./hack/apiserver --also BINARY       also build another Kubernetes binary; can be repeated
 //	go run ./hack/apiserver --kubernetes 1.35   build another release
 //	go run ./hack/apiserver --print-path        print the folder only
 //	go run ./hack/apiserver --update k8s.io/kubernetes@v1.36.4 [M@V ...]  pin other versions of modules, and tidy
@@ -44,8 +44,8 @@ func run(ctx context.Context, args []string) error {
 	if len(args) >= 2 && args[0] == "--kubernetes" {
 		kubernetes, args = args[1], args[2:]
 	}
-	if len(args) == 2 && args[0] == "--also" {
-		also, args = args[1:], nil
+	for len(args) >= 2 && args[0] == "--also" {
+		also, args = append(also, args[1]), args[2:]
 	}
 	switch {
 	case len(args) == 0:
@@ -63,7 +63,7 @@ func run(ctx context.Context, args []string) error {
 	case args[0] == "--update" && len(args) > 1:
 		return update(ctx, args[1:])
 	}
-	return problem.New("usage: build.sh [--kubernetes VERSION] [--print-path | --also BINARY]")
+	return problem.New("usage: build.sh [--kubernetes VERSION] [--print-path | --also BINARY…]")
 }
 
 func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "apiserver: "+format+"\n", args...) }

@@ -148,22 +148,31 @@ func (s *Server) Kubectl(ctx context.Context, kubeconfig string, args ...string)
 	return cmd
 }
 
-// StartControllers starts kube-controller-manager with only these controllers, such as namespace-controller. Stop ends
-// it. The binary must have been built with hack/apiserver/build.sh --also kube-controller-manager.
+// StartControllers starts kube-controller-manager with only these controllers, such as namespace-controller, or with "*"
+// for all that run by default. Stop ends it. The binary must have been built with
+// hack/apiserver/build.sh --also kube-controller-manager.
 func (s *Server) StartControllers(names ...string) error {
-	kubeconfig, err := s.WriteFile("controllers.kubeconfig", s.Kubeconfig)
+	return s.startBeside("kube-controller-manager", map[string][]string{"controllers": {strings.Join(names, ",")}})
+}
+
+// StartScheduler starts kube-scheduler. Stop ends it. The binary must have been built with
+// hack/apiserver/build.sh --also kube-scheduler.
+func (s *Server) StartScheduler() error {
+	return s.startBeside("kube-scheduler", map[string][]string{})
+}
+
+// startBeside starts another program of the control plane.
+func (s *Server) startBeside(name string, flags map[string][]string) error {
+	kubeconfig, err := s.WriteFile(name+".kubeconfig", s.Kubeconfig)
 	if err != nil {
 		return err
 	}
-	_, err = s.start("kube-controller-manager", map[string][]string{
-		"kubeconfig":  {kubeconfig},
-		"controllers": {strings.Join(names, ",")},
-		"secure-port": {"0"}, // serve nothing
-		// One instance needs no lease.
-		"leader-elect": {"false"},
-	})
+	flags["kubeconfig"] = []string{kubeconfig}
+	flags["secure-port"] = []string{"0"}      // serve nothing
+	flags["leader-elect"] = []string{"false"} // one instance needs no lease
+	_, err = s.start(name, flags)
 	if errors.Is(err, fs.ErrNotExist) {
-		return problem.New("%w", err).Hint("hack/apiserver/build.sh --also kube-controller-manager")
+		return problem.New("%w", err).Hint("hack/apiserver/build.sh --also %s", name)
 	}
 	return err
 }
