@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
+)
+
+// A node acts as the kubelet of a Node whose Pods run no programs. It renews its Lease, and reports the Pods that are
+// bound to it: as Running and Ready, or as Succeeded if a Job owns them. It removes Pods that are deleted.
+type node struct {
+	name string
+	pods int // for their addresses
+}
+
+// startNode registers a Node that is ready, until the end of the specs of the container.
+func startNode(ctx context.Context, name string) {
+	GinkgoHelper()
+	n := &node{name: name}
+	capacity := corev1.ResourceList{"cpu": resource.MustParse("64"), "memory": resource.MustParse("64Gi"), "pods": resource.MustParse("200")}
+	created, err := clients.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/hostname": name}}}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	created.Status = corev1.NodeStatus{Capacity: capacity, Allocatable: capacity, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}}}
+	_, err = clients.CoreV1().Nodes().UpdateStatus(ctx, created, metav1.UpdateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() { ended <- n.run(running) }()
+	DeferCleanup(func(ctx context.Context) {
+		stop()
+		Expect(<-ended).To(Or(BeNil(), MatchError(context.Canceled)))
+		Expect(clients.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
+	})
+}
+
+// renewEvery is the interval at which a kubelet renews its Lease.
+const renewEvery = 10 * time.Second
+
+func (n *node) run(ctx context.Context) error {
+	renew := time.NewTicker(renewEvery)
+	defer renew.Stop()
+	if err := n.renewLease(ctx); err != nil {
+		return err
+	}
+	list, err := clients.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.name})
+	if err != nil {
+		return err
+	}
+	changes, err := clients.CoreV1().Pods("").Watch(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.name, ResourceVersion: list.ResourceVersion})
+	if err != nil {
+		return err
+	}
+	defer changes.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-renew.C:
+			err = n.renewLease(ctx)
+		case e, open := <-changes.ResultChan():
+			if !open {
+				return fmt.Errorf("the watch of the Pods of %s ended", n.name)
+			}
+			if pod, is := e.Object.(*corev1.Pod); is && e.Type != watch.Deleted {
+				err = n.report(ctx, pod)
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+}
+
+func (n *node) renewLease(ctx context.Context) error {
+	leases := clients.CoordinationV1().Leases(corev1.NamespaceNodeLease)
+	lease, err := leases.Get(ctx, n.name, metav1.GetOptions{})
+	now := metav1.NowMicro()
+	if apierrors.IsNotFound(err) {
+		_, err = leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: n.name},
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: &n.name, LeaseDurationSeconds: ptr.To[int32](40), RenewTime: &now}}, metav1.CreateOptions{})
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	lease.Spec.RenewTime = &now
+	_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
+	return err
+}
+
+// report reports what happened to a Pod. It leaves a Pod that it has reported before.
+func (n *node) report(ctx context.Context, pod *corev1.Pod) error {
+	pods := clients.CoreV1().Pods(pod.Namespace)
+	if pod.DeletionTimestamp != nil {
+		err := pods.Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0), Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
+		return ignoreGone(err)
+	}
+	if pod.Status.Phase != corev1.PodPending {
+		return nil
+	}
+	n.pods++
+	pod = pod.DeepCopy()
+	pod.Status.Phase, pod.Status.PodIP, pod.Status.StartTime = corev1.PodRunning, fmt.Sprintf("10.244.0.%d", n.pods%250+1), ptr.To(metav1.Now())
+	ready := corev1.ConditionTrue
+	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == "Job" {
+		pod.Status.Phase, ready = corev1.PodSucceeded, corev1.ConditionFalse
+	}
+	for _, condition := range []corev1.PodConditionType{corev1.PodReady, corev1.ContainersReady} {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: condition, Status: ready, LastTransitionTime: metav1.Now()})
+	}
+	_, err := pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+	return ignoreGone(err)
+}
+
+// ignoreGone returns nil for the error about an object that was deleted, or changed meanwhile so that another event
+// follows.
+func ignoreGone(err error) error {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
