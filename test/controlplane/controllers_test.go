@@ -43,10 +43,7 @@ var notHere = map[string]string{"ImagePolicyWebhook": "it needs a service that k
 // server calls them.
 func startGallery(ctx context.Context) {
 	GinkgoHelper()
-	dir := GinkgoT().TempDir()
-	program := filepath.Join(dir, "gallery")
-	out, err := exec.CommandContext(ctx, "go", "build", "-o", program, "../../examples/gallery").CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), string(out))
+	dir, program := GinkgoT().TempDir(), buildGallery(ctx)
 	args := []string{"--self-managed", "--kubeconfig=" + cluster.Kubeconfig(), "--ops-addr=", "--shutdown-delay=0"}
 	for _, name := range namesOf(ctx, program) {
 		if notHere[name] != "" {
@@ -89,6 +86,15 @@ func startGallery(ctx context.Context) {
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a:1", ImagePullPolicy: "Never"}}}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	}).WithTimeout(time.Minute).Should(Succeed())
+}
+
+// buildGallery builds the program of the gallery and returns its path.
+func buildGallery(ctx context.Context) string {
+	GinkgoHelper()
+	program := filepath.Join(GinkgoT().TempDir(), "gallery")
+	out, err := exec.CommandContext(ctx, "go", "build", "-o", program, "../../examples/gallery").CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), string(out))
+	return program
 }
 
 // namesOf returns the names of all hooks of the gallery, from the program's help.

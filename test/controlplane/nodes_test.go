@@ -5,6 +5,8 @@ package controlplane
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -14,35 +16,43 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 )
 
-// A node acts as the kubelet of a Node whose Pods run no programs. It renews its Lease, and reports the Pods that are
-// bound to it: as Running and Ready, or as Succeeded if a Job owns them. It removes Pods that are deleted.
+// A node acts as the kubelet of a Node. It renews its Lease, and reports the Pods that are bound to it: as Running and
+// Ready, or as Succeeded if a Job owns them. It removes Pods that are deleted. Only Pods whose image is the path of a
+// program run one (see program).
 type node struct {
-	name string
-	pods int // for their addresses
+	name     string
+	programs map[types.UID]*program
+	stop     context.CancelFunc
+	running  context.Context // ends when the node is stopped
 }
 
-// startNode registers a Node that is ready, until the end of the specs of the container.
-func startNode(ctx context.Context, name string) {
+// startNode registers a Node that is ready, until it is stopped or the specs of the container end.
+func startNode(ctx context.Context, name string) *node {
 	GinkgoHelper()
-	n := &node{name: name}
+	n := &node{name: name, programs: map[types.UID]*program{}}
 	capacity := corev1.ResourceList{"cpu": resource.MustParse("64"), "memory": resource.MustParse("64Gi"), "pods": resource.MustParse("200")}
 	created, err := clients.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/hostname": name}}}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	created.Status = corev1.NodeStatus{Capacity: capacity, Allocatable: capacity, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}}}
 	_, err = clients.CoreV1().Nodes().UpdateStatus(ctx, created, metav1.UpdateOptions{})
 	Expect(err).NotTo(HaveOccurred())
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	n.running, n.stop = context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
-	go func() { ended <- n.run(running) }()
+	go func() { ended <- n.run(n.running) }()
 	DeferCleanup(func(ctx context.Context) {
-		stop()
+		n.stop()
 		Expect(<-ended).To(Or(BeNil(), MatchError(context.Canceled)))
+		for _, p := range n.programs {
+			<-p.ended
+		}
 		Expect(clients.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
 	})
+	return n
 }
 
 // renewEvery is the interval at which a kubelet renews its Lease.
@@ -103,6 +113,14 @@ func (n *node) renewLease(ctx context.Context) error {
 // report reports what happened to a Pod. It leaves a Pod that it has reported before.
 func (n *node) report(ctx context.Context, pod *corev1.Pod) error {
 	pods := clients.CoreV1().Pods(pod.Namespace)
+	if p := n.programs[pod.UID]; p != nil || isProgram(pod) {
+		if p == nil && pod.DeletionTimestamp == nil {
+			n.programs[pod.UID] = startProgram(n.running, pod)
+		} else if p != nil && pod.DeletionTimestamp != nil {
+			p.terminate()
+		}
+		return nil
+	}
 	if pod.DeletionTimestamp != nil {
 		err := pods.Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0), Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
 		return ignoreGone(err)
@@ -110,25 +128,40 @@ func (n *node) report(ctx context.Context, pod *corev1.Pod) error {
 	if pod.Status.Phase != corev1.PodPending {
 		return nil
 	}
-	n.pods++
 	pod = pod.DeepCopy()
-	pod.Status.Phase, pod.Status.PodIP, pod.Status.StartTime = corev1.PodRunning, fmt.Sprintf("10.244.0.%d", n.pods%250+1), ptr.To(metav1.Now())
+	pod.Status.Phase, pod.Status.PodIP, pod.Status.StartTime = corev1.PodRunning, newPodIP(), ptr.To(metav1.Now())
 	ready := corev1.ConditionTrue
 	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == "Job" {
 		pod.Status.Phase, ready = corev1.PodSucceeded, corev1.ConditionFalse
 	}
-	for _, condition := range []corev1.PodConditionType{corev1.PodReady, corev1.ContainersReady} {
-		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: condition, Status: ready, LastTransitionTime: metav1.Now()})
-	}
+	setReady(pod, ready)
 	_, err := pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
 	return ignoreGone(err)
+}
+
+// setReady sets the conditions Ready and ContainersReady.
+func setReady(pod *corev1.Pod, ready corev1.ConditionStatus) {
+	for _, condition := range []corev1.PodConditionType{corev1.PodReady, corev1.ContainersReady} {
+		pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == condition })
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: condition, Status: ready, LastTransitionTime: metav1.Now()})
+	}
+}
+
+// podIPs counts the addresses of Pods.
+var podIPs atomic.Int32
+
+func newPodIP() string {
+	n := podIPs.Add(1)
+	return fmt.Sprintf("10.244.%d.%d", n/250, n%250+1)
 }
 
 // ignoreGone returns nil for the error about an object that was deleted, or changed meanwhile so that another event
 // follows.
 func ignoreGone(err error) error {
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	if apierrors.IsNotFound(err) || isConflict(err) {
 		return nil
 	}
 	return err
 }
+
+func isConflict(err error) bool { return apierrors.IsConflict(err) }

@@ -51,7 +51,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	var err error
 	cluster, err = testcluster.StartWith(ctx, apiserver.Options{
 		Flags: map[string][]string{"audit-log-path": {auditFile}, "audit-log-mode": {"blocking"}},
-		Files: map[string][]byte{"audit-policy-file": []byte(auditPolicy)},
+		Files: map[string][]byte{"audit-policy-file": []byte(auditPolicy), "egress-selector-config-file": network.start(ctx)},
 	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(cluster.Stop)
