@@ -32,7 +32,7 @@ const betaConfigurations = 2000
 // Kubernetes' own code, both must be the same configuration. No field must be left to the defaults of v1beta1, which
 // differ from those of v1.
 func TestBetaMeansTheSame(t *testing.T) {
-	random := rand.New(rand.NewPCG(uint64(*seed), 7))
+	random := rand.New(rand.NewPCG(*seed, 7))
 	fill := fuzzer.FuzzerFor(fuzzer.MergeFuzzerFuncs(metafuzzer.Funcs, registrationfuzzer.Funcs), fillSource{random}, legacyscheme.Codecs)
 	for range betaConfigurations {
 		mutating, validating := &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}

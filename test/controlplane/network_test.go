@@ -64,12 +64,12 @@ func (n *podNetwork) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
 	}
-	defer to.Close()
+	defer func() { _ = to.Close() }() // the API server sees that the connection ended
 	from, buffered, err := w.(http.Hijacker).Hijack()
 	if err != nil {
 		return
 	}
-	defer from.Close()
+	defer func() { _ = from.Close() }()
 	if _, err := io.WriteString(from, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
 		return
 	}

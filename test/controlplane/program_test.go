@@ -72,8 +72,11 @@ func (p *program) run(ctx, node context.Context) error {
 		if err := process.Start(); err != nil {
 			return err
 		}
-		exited := make(chan error, 1)
-		go func() { exited <- process.Wait() }()
+		exited := make(chan struct{})
+		go func() {
+			_ = process.Wait() // it is started again however it ended
+			close(exited)
+		}()
 		if err := p.watch(ctx, address, restarts, process, exited); err != nil {
 			return err
 		}
@@ -102,7 +105,7 @@ func (p *program) command(node context.Context, kubeconfig string) *exec.Cmd {
 }
 
 // watch reports the state of the process until it has ended. When ctx ends, it asks the process to stop.
-func (p *program) watch(ctx context.Context, address string, restarts int32, process *exec.Cmd, exited <-chan error) error {
+func (p *program) watch(ctx context.Context, address string, restarts int32, process *exec.Cmd, exited <-chan struct{}) error {
 	probe := time.NewTicker(250 * time.Millisecond)
 	defer probe.Stop()
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}} //nolint:gosec // a kubelet does not verify certificates either
