@@ -41,8 +41,8 @@ func Hooks[H Hook](newHooks func() []H) Subject {
 // times, so create slow parts that keep no state of requests (a scheme, a client, templates) outside of it. The
 // registration says when the webhook is called; its clientConfig is ignored.
 //
-// Handlers are called one after the other on one goroutine. So a handler that locks its thread (runtime.LockOSThread) must
-// unlock it before it returns.
+// Most calls are made one after the other on one goroutine. A handler or newHandler that locks its thread
+// (runtime.LockOSThread) must unlock it before it returns: otherwise the process ends with a fatal error.
 func Handler(registration admissionregistrationv1.MutatingWebhook, newHandler func() http.Handler) Subject {
 	return Subject{[]*session.Webhook{{
 		MutatingWebhook: registration, InProcess: true, NewHandler: newHandler,

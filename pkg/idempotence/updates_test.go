@@ -4,6 +4,7 @@ package idempotence
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -155,5 +156,34 @@ func TestUpdates(t *testing.T) {
 		{"a sidecar in each template", false, onBoth, withAgent, ""},
 	} {
 		t.Run(c.name, c.run)
+	}
+}
+
+// TestRequestsOfUpdatesAreApart tests a webhook that decides by the request alone, and treats updates differently. A
+// request that is repeated a second later must not be compared with an update of the same object.
+func TestRequestsOfUpdatesAreApart(t *testing.T) {
+	subject := editing("", "v1", "configmaps", []admissionregistrationv1.OperationType{"CREATE", "UPDATE"}, func(r *admissionv1.AdmissionRequest, doc document) {
+		metadata := doc["metadata"].(document)
+		annotations, _ := metadata["annotations"].(document)
+		if annotations == nil {
+			annotations = document{}
+		}
+		labels, _ := metadata["labels"].(document)
+		switch {
+		case r.Operation == admissionv1.Create:
+			annotations["example.com/created"] = "yes"
+		case annotations["example.com/n"] == nil:
+			annotations["example.com/n"] = strconv.Itoa(10 + len(annotations) + len(labels))
+		}
+		metadata["annotations"] = annotations
+	})
+	report, err := Run(t.Context(), subject, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range report.Findings {
+		if v.Law == L3 {
+			t.Errorf("the webhook is pure:\n%s", text(report))
+		}
 	}
 }

@@ -54,7 +54,7 @@ func (r *Run) SetAside(f *laws.Finding) bool {
 func (r *Run) setAsideToo(f *laws.Finding) {
 	if f.Case.Law == laws.L3 && !r.Impure && r.repeated < maxFindings {
 		r.repeated++
-		r.SetAside(f)
+		r.Impure = !r.SetAside(f) && !f.Advice
 	}
 }
 

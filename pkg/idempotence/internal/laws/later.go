@@ -25,16 +25,15 @@ func (w *timedCall) record(x *objects.Object, call *session.Outcome) {
 
 // checkInNextSecond checks L3 by repeating a call in the next second of the clock.
 func (l pure) checkInNextSecond(c *Case, x *objects.Object) *Finding {
-	if l.timed.x == nil || !sameMap(l.timed.x.Doc, c.Object) {
-		l.timed = timedCall{}
-		l.timed.record(x, l.F(l.Fresh(), session.Query{Object: x}))
+	first := l.timed
+	if first.x == nil || !sameMap(first.x.Doc, c.Object) || l.Kind.Old != nil || l.User != nil { // another request was recorded
+		first = timedCall{time.Now(), x, l.F(l.Fresh(), session.Query{Object: x})}
 	}
-	first := l.timed.call
-	next := time.NewTimer(time.Until(l.timed.at.Truncate(time.Second).Add(time.Second)))
+	next := time.NewTimer(time.Until(first.at.Truncate(time.Second).Add(time.Second)))
 	defer next.Stop()
 	select {
 	case <-next.C:
-		return l.sameAnswer(c, first, l.F(l.Fresh(), session.Query{Object: x}), "sent a second later")
+		return l.sameAnswer(c, first.call, l.F(l.Fresh(), session.Query{Object: x}), "sent a second later")
 	case <-l.Ctx.Done():
 		return nil
 	}

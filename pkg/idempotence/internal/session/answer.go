@@ -28,7 +28,9 @@ type FaultKind string
 
 // The kinds of faults.
 const (
-	NoDecision  FaultKind = "no decision"  // no response, an HTTP error, or a status of 500 and above
+	// NoDecision means no response, an HTTP error, or a denial with a status of 500 and above. The API server denies the
+	// request for such a denial, but libraries report failures of handlers so.
+	NoDecision  FaultKind = "no decision"
 	BadEnvelope FaultKind = "bad envelope" // the AdmissionReview is invalid
 	BadPatch    FaultKind = "bad patch"
 )

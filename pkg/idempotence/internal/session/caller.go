@@ -121,7 +121,7 @@ func timeLeft(ctx context.Context) time.Duration {
 	return max((time.Until(deadline) + time.Second - 1).Truncate(time.Second), time.Second)
 }
 
-// A recorder records a handler's response.
+// A recorder records a handler's response, as a server sends it.
 type recorder struct {
 	header http.Header
 	code   int
@@ -130,10 +130,21 @@ type recorder struct {
 
 func (r *recorder) Header() http.Header { return r.header }
 
+// WriteHeader sets the status, unless it is set already. A status below 200 is not the final one.
 func (r *recorder) WriteHeader(code int) {
-	if r.code == 0 {
+	if r.code == 0 && code >= http.StatusOK {
 		r.code = code
 	}
 }
 
-func (r *recorder) Write(b []byte) (int, error) { return r.body.Write(b) }
+// Write writes to the body, with the status 200 if there is none yet. The responses with some statuses have no body.
+func (r *recorder) Write(b []byte) (int, error) {
+	r.WriteHeader(http.StatusOK)
+	if r.code == http.StatusNoContent || r.code == http.StatusNotModified {
+		return 0, http.ErrBodyNotAllowed
+	}
+	return r.body.Write(b)
+}
+
+// Flush implements http.Flusher.
+func (r *recorder) Flush() { r.WriteHeader(http.StatusOK) }

@@ -3,10 +3,14 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
+	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,4 +67,34 @@ func TestInstanceCancelsTheContextOfAnAbandonedCall(t *testing.T) {
 			t.Errorf("the context ends with %v, want context.Canceled", err)
 		}
 	})
+}
+
+// TestRecorderIsLikeAServer compares responses with those of a server.
+func TestRecorderIsLikeAServer(t *testing.T) {
+	for name, handler := range map[string]http.HandlerFunc{
+		"nothing":                 func(http.ResponseWriter, *http.Request) {},
+		"a status after the body": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("a")); w.WriteHeader(500) },
+		"two statuses":            func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(403); w.WriteHeader(500) },
+		"an early status":         func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(103); w.WriteHeader(403) },
+		"no content":              func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204); _, _ = w.Write([]byte("a")) },
+		"a flush":                 func(w http.ResponseWriter, _ *http.Request) { w.(http.Flusher).Flush(); w.WriteHeader(500) },
+	} {
+		server := httptest.NewUnstartedServer(handler)
+		server.Config.ErrorLog = log.New(io.Discard, "", 0) // it complains about the second status
+		server.Start()
+		response, err := server.Client().Get(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		if err := errors.Join(err, response.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		server.Close()
+		in := &instance{newHandler: func() http.Handler { return handler }}
+		code, answer, err := in.Call(t.Context(), nil)
+		if err != nil || code != response.StatusCode || !bytes.Equal(answer, body) {
+			t.Errorf("%s: %d %q %v, but a server sends %d %q", name, code, answer, err, response.StatusCode, body)
+		}
+	}
 }

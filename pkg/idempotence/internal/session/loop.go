@@ -4,8 +4,11 @@ package session
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"runtime"
+	"runtime/debug"
 	"sync/atomic"
 )
 
@@ -18,6 +21,8 @@ type loop struct {
 	next  func() (*job, bool) // continues the run until it calls a handler
 	yield func(*job) bool     // leaves the run until the handler has returned, or its time is over
 	ended chan end
+	// panicked has the value and the stack of a panic of the run.
+	panicked error
 }
 
 // A job is a call of a handler.
@@ -31,9 +36,12 @@ type job struct {
 
 // An end says how a run ended, if it did not return.
 type end struct {
-	panicked any
+	panicked error
 	exited   bool // by runtime.Goexit, as t.FailNow does
 }
+
+// errExited is the error of a handler that ends its goroutine.
+var errExited = errors.New("the handler ended its goroutine (runtime.Goexit), as t.FailNow does")
 
 // Loop calls run, and returns when run returns. Until then, the handlers that run calls share one goroutine.
 func (c *Connection) Loop(run func()) {
@@ -43,6 +51,11 @@ func (c *Connection) Loop(run func()) {
 		// A coroutine of a goroutine that is locked to a thread could run on that thread only, so it is created here.
 		l.next, _ = iter.Pull(func(yield func(*job) bool) {
 			l.yield = yield
+			defer func() {
+				if p := recover(); p != nil { // the stack would be lost
+					l.panicked = fmt.Errorf("%v\n\n%s", p, debug.Stack())
+				}
+			}()
 			run()
 		})
 		l.drive()
@@ -88,18 +101,22 @@ func (c *Connection) call(ctx context.Context, handler func() error) (answered b
 
 // drive continues the run and calls its handlers, until the run ends or a handler exceeds its time.
 func (l *loop) drive() {
-	inRun, returned := true, false
-	defer func() {
-		if p := recover(); inRun && !returned { // a panic of a handler does not get here
-			l.ended <- end{panicked: p, exited: p == nil}
+	var current *job // whose handler runs
+	inRun := false
+	defer func() { // for runtime.Goexit
+		switch {
+		case inRun:
+			l.ended <- end{exited: true}
+		case current != nil && current.finish(errExited):
+			go l.drive()
 		}
 	}()
 	for {
 		inRun = true
 		j, ok := l.next()
-		if inRun = false; !ok {
-			returned = true
-			l.ended <- end{}
+		inRun = false
+		if !ok {
+			l.ended <- end{panicked: l.panicked}
 			return
 		}
 		stop := context.AfterFunc(j.ctx, func() {
@@ -107,11 +124,21 @@ func (l *loop) drive() {
 				l.drive()
 			}
 		})
+		current = j
 		err := j.handler()
-		if !j.finished.CompareAndSwap(false, true) {
+		current = nil
+		if !j.finish(err) {
 			return
 		}
 		stop()
-		j.answered, j.err = true, err
 	}
+}
+
+// finish records the result of the handler. It reports false if the time of the handler was over before.
+func (j *job) finish(err error) bool {
+	if !j.finished.CompareAndSwap(false, true) {
+		return false
+	}
+	j.answered, j.err = true, err
+	return true
 }

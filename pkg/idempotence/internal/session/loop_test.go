@@ -5,7 +5,9 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,8 +69,9 @@ func TestLoop(t *testing.T) {
 	})
 	t.Run("passes a panic on", func(t *testing.T) {
 		defer func() {
-			if p := recover(); p != "in the run" {
-				t.Errorf("recovered %v", p)
+			err, _ := recover().(error)
+			if text := fmt.Sprint(err); !strings.HasPrefix(text, "in the run\n") || !strings.Contains(text, "TestLoop") {
+				t.Errorf("recovered %s", text) // the stack must name the function that panicked
 			}
 		}()
 		c := &Connection{}
@@ -100,6 +103,18 @@ func TestLoop(t *testing.T) {
 		if calls != 1 {
 			t.Errorf("%d calls", calls)
 		}
+	})
+	t.Run("goes on after a handler that ends its goroutine", func(t *testing.T) {
+		c := &Connection{}
+		c.Loop(func() {
+			answered, err := c.call(t.Context(), func() error { runtime.Goexit(); return nil })
+			if !answered || !errors.Is(err, errExited) {
+				t.Errorf("answered %t, error %v", answered, err)
+			}
+			if answered, err := c.call(t.Context(), func() error { return errAnswer }); !answered || !errors.Is(err, errAnswer) {
+				t.Errorf("the next call: answered %t, error %v", answered, err)
+			}
+		})
 	})
 	t.Run("calls apart", func(t *testing.T) {
 		c := &Connection{}
