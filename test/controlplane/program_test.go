@@ -81,7 +81,7 @@ func (p *program) run(ctx, node context.Context) error {
 			return err
 		}
 	}
-	if node.Err() != nil { // the node is dead: nobody reports anything
+	if node.Err() != nil { // a kubelet that is gone reports nothing
 		return nil
 	}
 	err = clients.CoreV1().Pods(p.pod.Namespace).Delete(node, p.pod.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0), Preconditions: metav1.NewUIDPreconditions(string(p.pod.UID))})

@@ -137,7 +137,7 @@ func (r *recorder) WriteHeader(code int) {
 	}
 }
 
-// Write writes to the body, with the status 200 if there is none yet. The responses with some statuses have no body.
+// Write writes to the body. The first call sets the status 200, unless a status is set. Some statuses have no body.
 func (r *recorder) Write(b []byte) (int, error) {
 	r.WriteHeader(http.StatusOK)
 	if r.code == http.StatusNoContent || r.code == http.StatusNotModified {
