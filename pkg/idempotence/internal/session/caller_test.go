@@ -72,12 +72,27 @@ func TestInstanceCancelsTheContextOfAnAbandonedCall(t *testing.T) {
 // TestRecorderIsLikeAServer compares responses with those of a server.
 func TestRecorderIsLikeAServer(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
-		"nothing":                 func(http.ResponseWriter, *http.Request) {},
-		"a status after the body": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("a")); w.WriteHeader(500) },
-		"two statuses":            func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(403); w.WriteHeader(500) },
-		"an early status":         func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(103); w.WriteHeader(403) },
-		"no content":              func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204); _, _ = w.Write([]byte("a")) },
-		"a flush":                 func(w http.ResponseWriter, _ *http.Request) { w.(http.Flusher).Flush(); w.WriteHeader(500) },
+		"nothing": func(http.ResponseWriter, *http.Request) {},
+		"a status after the body": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte("a"))
+			w.WriteHeader(http.StatusInternalServerError)
+		},
+		"two statuses": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusForbidden)
+			w.WriteHeader(http.StatusInternalServerError)
+		},
+		"an early status": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusEarlyHints)
+			w.WriteHeader(http.StatusForbidden)
+		},
+		"no content": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusNoContent)
+			_, _ = w.Write([]byte("a"))
+		},
+		"a flush": func(w http.ResponseWriter, _ *http.Request) {
+			w.(http.Flusher).Flush()
+			w.WriteHeader(http.StatusInternalServerError)
+		},
 	} {
 		server := httptest.NewUnstartedServer(handler)
 		server.Config.ErrorLog = log.New(io.Discard, "", 0) // it complains about the second status
