@@ -22,7 +22,7 @@ var limits = []struct{ why, reason string }{
 	{"an admission plugin sets the service account", `serviceAccountToken: Forbidden: must not be specified when serviceAccountName`},
 	{"needs a parser of schedules", `^spec\.schedule: Invalid`},
 	{"concerns addresses that the API server assigns", `^spec\.(clusterIPs?|ipFamilies|ipFamilyPolicy)\b`},
-	{"depends on the settings of the cluster", `spec\.(sessionAffinityConfig|externalTrafficPolicy|internalTrafficPolicy|healthCheckNodePort|loadBalancer)`},
+	{"depends on the settings of the cluster", `spec\.(sessionAffinityConfig|externalTrafficPolicy|internalTrafficPolicy|healthCheckNodePort|loadBalancer(IP|SourceRanges))`},
 	{"concerns a selector that the API server generates", "^spec\\.selector: .*(auto-generated|immutable)"},
 	{"is allowed on an update if it was there", `nodeSelectorTerms\[[0-9]+\]\.matchExpressions\[[0-9]+\]\.values\[`},
 	{"depends on other fields of indexed Jobs", `spec\.(maxFailedIndexes|completions|parallelism|backoffLimitPerIndex): `},

@@ -25,10 +25,13 @@ import (
 func ValidateUpdate(obj, old runtime.Object) field.ErrorList {
 	m, _ := named(obj)
 	oldMeta, _ := named(old)
-	if m == nil || oldMeta == nil {
-		return nil
-	}
 	c := checker{isUpdate: true}
+	if m == nil || oldMeta == nil {
+		if reflect.TypeOf(obj) == reflect.TypeOf(old) {
+			c.updateOther(obj, old)
+		}
+		return c.errs
+	}
 	c.metadataUpdate(m, oldMeta)
 	c.content(obj)
 	if reflect.TypeOf(obj) == reflect.TypeOf(old) {
@@ -197,6 +200,10 @@ func checkServiceUpdate(c *checker, spec, old *corev1.ServiceSpec) {
 	external := corev1.ServiceTypeExternalName
 	if spec.Type != external && old.Type != external && spec.ClusterIP != "" && old.ClusterIP != "" && spec.ClusterIP != old.ClusterIP {
 		c.invalid(specPath.Child("clusterIPs").Index(0), spec.ClusterIP, "may not change once set")
+	}
+	balancer := corev1.ServiceTypeLoadBalancer
+	if spec.Type == balancer && old.Type == balancer && !equality.Semantic.DeepEqual(spec.LoadBalancerClass, old.LoadBalancerClass) {
+		c.invalid(specPath.Child("loadBalancerClass"), spec.LoadBalancerClass, "may not change once set")
 	}
 }
 

@@ -32,7 +32,25 @@ func checkService(c *checker, o *corev1.Service) {
 	if headless && (spec.Type == corev1.ServiceTypeNodePort || spec.Type == corev1.ServiceTypeLoadBalancer) {
 		c.invalid(specPath.Child("clusterIPs").Index(0), corev1.ClusterIPNone, "may not be set to 'None' for this type of service")
 	}
+	if !c.isUpdate { // the API server drops some of these fields when an update changes the type
+		checkServiceType(c, spec)
+	}
 	checkServicePorts(c, spec)
+}
+
+// checkServiceType checks the fields that only some types of Services may have.
+func checkServiceType(c *checker, spec *corev1.ServiceSpec) {
+	balanced := spec.Type == corev1.ServiceTypeLoadBalancer
+	if spec.LoadBalancerClass != nil && !balanced {
+		c.forbidden(specPath.Child("loadBalancerClass"), "may only be used when `type` is 'LoadBalancer'")
+	}
+	if spec.AllocateLoadBalancerNodePorts != nil && !balanced {
+		c.forbidden(specPath.Child("allocateLoadBalancerNodePorts"), "may only be used when `type` is 'LoadBalancer'")
+	}
+	open := balanced || spec.Type == corev1.ServiceTypeNodePort || spec.Type == corev1.ServiceTypeClusterIP && len(spec.ExternalIPs) > 0
+	if spec.ExternalTrafficPolicy != "" && !open {
+		c.invalid(specPath.Child("externalTrafficPolicy"), spec.ExternalTrafficPolicy, "may only be set for externally-accessible services")
+	}
 }
 
 func checkServicePorts(c *checker, spec *corev1.ServiceSpec) {

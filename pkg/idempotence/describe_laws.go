@@ -203,7 +203,7 @@ var lawL6 = description{
 		requests: []string{"the creation", "an update that changes nothing", "the manifest applied again"},
 		from:     "as it was stored", to: "with the manifest applied again",
 		cause: "The webhook changes the object differently on UPDATE and on CREATE.",
-		fix:   "Act on CREATE only, or change only mutable fields in an UPDATE. Admit updates of objects that are being deleted (metadata.deletionTimestamp).",
+		fix:   "Act on CREATE only, or change only mutable fields in an UPDATE. If an update lacks an immutable field, copy it from the old object. Admit updates of objects that are being deleted (metadata.deletionTimestamp).",
 	},
 	modes: map[FailureMode]explanation{
 		FailureServerError: {
@@ -235,6 +235,18 @@ var lawL6 = description{
 			requests: []string{"an update that changes nothing", "an update with the whole manifest"},
 			cause:    "The webhook copies values of the old object that the new one lacks, and not only its own.",
 			fix:      "Copy only the values that the webhook itself has set.",
+		},
+		FailureCannotReplace: {
+			requests: []string{"an update that changes nothing", "an update with the whole manifest"},
+			from:     "as it was stored", to: "after the manifest replaced it",
+			cause: "The webhook sets an immutable field on CREATE, and ignores on UPDATE that the new object lacks it. So kubectl replace, a restored backup and a controller's update fail.",
+			fix:   "On UPDATE, copy the field from the old object if the new one lacks it. Or leave UPDATE out of the rules if users never replace such objects.",
+		},
+		FailureDrawsAgain: {
+			requests: []string{"an update that changes nothing", "an update with the whole manifest"},
+			from:     "as it was stored", to: "after the manifest replaced it",
+			cause: "The webhook draws a new random value if the object has none, and does not look at the old object.",
+			fix:   "On UPDATE, take the value from the old object. Draw a new one only if the old object has none.",
 		},
 	},
 }

@@ -42,4 +42,6 @@ const (
 	AddsZero           Mode = "adds a zero value"
 	LostByReplace      Mode = "lost by replace"
 	PutsBack           Mode = "puts back"
+	CannotReplace      Mode = "cannot be replaced"
+	DrawsAgain         Mode = "draws again"
 )

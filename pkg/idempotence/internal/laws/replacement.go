@@ -42,30 +42,56 @@ func (l updates) takesReplacement(c *Case) *Finding {
 		return v
 	}
 	refused := len(l.Kind.UpdateProblems(plain, stored.After)) > 0
-	switch {
-	case refused: // the object cannot be replaced, whatever the webhook does
-		return nil
-	case out.Fault == "" && !out.Allowed:
-		if !l.F(l.Fresh(), session.Query{Object: plain, Old: plain}).OK() {
-			return nil // it denies every such update
+	if !out.OK() {
+		denied := out.Fault == "" && !out.Allowed && !refused
+		if !denied || !l.F(l.Fresh(), session.Query{Object: plain, Old: plain}).OK() {
+			return nil // it denies every such update, or the API server would reject this one
 		}
 		return l.Finding(c, Denied, "the manifest is denied when it replaces the object that was created from it: "+out.Message, stored, out)
-	case !out.OK():
-		return nil
 	}
 	if problems := l.updateProblems(c.Law, out.After, stored.After); len(problems) > 0 {
-		return l.Finding(c, Immutable, "the object cannot be replaced by its manifest, because the webhook changes immutable fields: "+strings.Join(problems, "; "), stored, out)
+		text := strings.Join(problems, "; ")
+		switch {
+		case !refused:
+			return l.Finding(c, Immutable, "the object cannot be replaced by its manifest, because the webhook changes immutable fields: "+text, stored, out)
+		case l.replaceable(c.Object):
+			return l.Finding(c, CannotReplace, "the object cannot be replaced by its manifest, because that lacks immutable fields which the webhook set: "+text, stored, out)
+		}
+		return nil
 	}
 	if tree.Has(stored.After.Doc, edits.TouchedAnnotation) && tree.Has(out.After.Doc, edits.TouchedAnnotation) {
 		return l.Finding(c, PutsBack, "an update cannot remove "+edits.TouchedAnnotation.String()+": the webhook puts it back", stored, out)
 	}
 	lost := l.lostByReplace(c.Law, stored.After, out.After)
 	if len(lost) == 0 {
-		return nil
+		return l.drawsAgain(c, plain, stored, out)
 	}
 	v := l.Finding(c, LostByReplace, "if the manifest replaces the object, the webhook does not add its parts again: "+summary(lost), stored, out)
 	v.Advice = !slices.ContainsFunc(lost, func(d tree.Change) bool { return isComposite(d.Old) || isElement(d, d.Kind) }) && l.changesNoUpdate(plain)
 	return v
+}
+
+// replaceable reports whether users can replace objects of the kind by their manifests if no webhook changes them. They
+// cannot replace Pods and Jobs, because the API server adds immutable fields to these at their creation.
+func (l updates) replaceable(doc any) bool {
+	if l.Kind.GoType == nil {
+		return true
+	}
+	return l.Kind.Kind != "Pod" && (l.Kind.Kind != "Job" || tree.Has(doc, jobSelector))
+}
+
+var jobSelector = tree.Path{{Name: "spec"}, {Name: "selector"}}
+
+// drawsAgain checks that the webhook does not replace a random value that it drew at the creation of the object. Metadata
+// and times do not count, because a webhook may record there when the object was last written.
+func (l updates) drawsAgain(c *Case, manifest *objects.Object, stored, replaced *session.Outcome) *Finding {
+	changes := slices.DeleteFunc(l.differences(c.Law, stored.After, replaced.After), func(d tree.Change) bool {
+		return d.Kind != tree.Replaced || d.Path[0].Name == "metadata" || d.Path[0].Name == "status" || !l.drawn(d.Path) || l.isOfTime(manifest, d.Path)
+	})
+	if len(changes) == 0 {
+		return nil
+	}
+	return l.Finding(c, DrawsAgain, "if the manifest replaces the object, the webhook replaces its random values: "+summary(changes), stored, replaced)
 }
 
 // changesNoUpdate reports whether the webhook changes nothing in an update of x. It then sets its defaults only at the
