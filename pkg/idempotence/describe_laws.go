@@ -136,6 +136,10 @@ var lawL4b = description{
 		FailureDecidesDifferently: {
 			cause: "A check sees only what was there at the first call, or only what was added later.",
 		},
+		FailureAddsZero: {
+			cause: "The webhook writes an empty value if the source of the value is missing, and takes it for a real one in later calls.",
+			fix:   "Write nothing if there is no value.",
+		},
 		FailureServerError: {
 			cause: "The webhook can handle the addition only before its first call, or only after it.",
 			fix:   "Check that a part exists and is complete before you read it.",
@@ -175,6 +179,11 @@ var lawL5 = description{
 			requests: []string{"the object", "the object with the part"},
 			from:     "the object without the part", to: "the object with the part",
 			cause: "The webhook takes one existing part as a sign that all exist.",
+		},
+		FailureCollides: {
+			requests: []string{"two names that differ much", "two names that differ in little"},
+			cause:    "The webhook shortens names, or replaces characters in them, so that two names become one.",
+			fix:      "Append a hash of the whole name to a name that you shorten or change.",
 		},
 		FailureRemoves: {
 			from: "the object as it was sent", to: "the result of the webhook",

@@ -64,9 +64,10 @@ func removesLast(x, _ any) func(doc any) any {
 
 // Zeros returns the paths to which a webhook adds a zero value: an empty text, map or list, null, 0 or false, or a map
 // that has only such values. changes are the changes that the webhook makes. A webhook may set 0 or false on purpose,
-// so these count only if it also adds other zero values. If varies returns true for a
-// path, the webhook writes other values there, so that any zero value counts. An annotation or label counts only then.
-func Zeros(changes []tree.Change, varies func(p tree.Path) bool) (paths []tree.Path) {
+// so these count only if it also adds other zero values, or in a custom resource if it adds several to one object, as a
+// Go type does that is written in full. If varies returns true for a path, the webhook writes other values there, so
+// that any zero value counts. An annotation or label counts only then.
+func Zeros(changes []tree.Change, custom bool, varies func(p tree.Path) bool) (paths []tree.Path) {
 	var unsure []tree.Path
 	for _, c := range changes {
 		if c.Kind != tree.Added || c.Path[0].Name == "status" {
@@ -87,8 +88,32 @@ func Zeros(changes []tree.Change, varies func(p tree.Path) bool) (paths []tree.P
 	}
 	if len(paths) > 0 {
 		paths = append(paths, unsure...)
+	} else if custom {
+		paths = siblings(unsure, changes)
 	}
 	return paths[:min(len(paths), mostAimed)]
+}
+
+// siblings returns the paths that are in one object with another of the paths, if one of them leads to a number.
+func siblings(paths []tree.Path, changes []tree.Change) (out []tree.Path) {
+	numeric := func(p tree.Path) bool {
+		return slices.ContainsFunc(changes, func(c tree.Change) bool {
+			switch c.New.(type) {
+			case int64, float64:
+				return slices.Equal(c.Path, p)
+			}
+			return false
+		})
+	}
+	for i, p := range paths {
+		for j, other := range paths {
+			if i != j && slices.Equal(p[:len(p)-1], other[:len(other)-1]) && (numeric(p) || numeric(other)) {
+				out = append(out, p)
+				break
+			}
+		}
+	}
+	return out
 }
 
 // mayBeMeant reports whether a zero value has a number or a boolean, which a webhook may set on purpose.

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/texts"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
@@ -38,32 +40,58 @@ func alikeNames(base string) [][2]string {
 	return [][2]string{{long + "1", long + "2"}, {base + ".t-a", base + "-t-a"}, {base + "_T", base + "-T"}, {base + "-t", base + "-T"}}
 }
 
+// alikeHosts returns pairs of host names in a domain. They become equal if a webhook shortens them or replaces
+// characters.
+func alikeHosts(domain string) [][2]string {
+	long := strings.Repeat("x", longName-1)
+	return [][2]string{{"t-a." + domain, "t.a." + domain}, {long + "1." + domain, long + "2." + domain}}
+}
+
 // NameTwins returns edits that add two named values wherever a document has names: two copies of the first element of a
-// list, two entries of the data of a ConfigMap or Secret, or an annotation that lists two items.
+// list, two host names, two entries of the data of a ConfigMap or Secret, or an annotation that lists two items.
 func NameTwins(doc any) (all []Twins) {
-	add := func(base string, edits func(a, b string) []Edit) {
-		t := Twins{Plain: edits(base+"-t1", base+"-u2")}
-		for _, names := range alikeNames(base) {
+	with := func(make func(text string) string, alike [][2]string, edits func(a, b string) []Edit) {
+		t := Twins{Plain: edits(make("t1"), make("u2"))}
+		for _, names := range alike {
 			t.Alike = append(t.Alike, edits(names[0], names[1]))
 		}
 		for i := range manyNames / 2 {
-			t.Many = append(t.Many, edits(base+"-m"+strconv.Itoa(i), base+"-n"+strconv.Itoa(i*i+7))...)
+			t.Many = append(t.Many, edits(make("m"+strconv.Itoa(i)), make("n"+strconv.Itoa(i*i+7)))...)
 		}
 		all = append(all, t)
+	}
+	add := func(base string, edits func(a, b string) []Edit) {
+		with(func(text string) string { return base + "-" + text }, alikeNames(base), edits)
+	}
+	addHosts := func(domain string, edits func(a, b string) []Edit) {
+		with(func(text string) string { return text + "." + domain }, alikeHosts(domain), edits)
 	}
 	tree.Lists(doc, func(p tree.Path, list []any) {
 		if len(list) == 0 || p[0].Name == "metadata" || p.Last() == "volumeMounts" || p.Last() == "env" || p.Last() == "ownerReferences" {
 			return
 		}
-		element, _ := list[0].(Fields)
-		name, ok := element["name"].(string)
-		if !ok || name == "" {
-			return
-		}
 		path := slices.Clone(p)
-		add(name, func(a, b string) []Edit {
-			return []Edit{{What: Insert, Path: path, Value: named(element, a)}, {What: Insert, Path: path, Value: named(element, b)}}
-		})
+		inserts := func(make func(name string) any) func(a, b string) []Edit {
+			return func(a, b string) []Edit {
+				return []Edit{{What: Insert, Path: path, Value: make(a)}, {What: Insert, Path: path, Value: make(b)}}
+			}
+		}
+		switch element := list[0].(type) {
+		case string:
+			if domain, ok := domainOf(element); ok {
+				addHosts(domain, inserts(func(name string) any { return name }))
+			}
+		case Fields:
+			if name, _ := element["name"].(string); name != "" {
+				add(name, inserts(func(name string) any { return named(element, name) }))
+			} else if domain, ok := domainOf(element["host"]); ok {
+				addHosts(domain, inserts(func(name string) any {
+					out := tree.Clone(element).(Fields)
+					out["host"] = name
+					return out
+				}))
+			}
+		}
 	})
 	tree.Leaves(doc, func(p tree.Path, value any) {
 		n := len(p)
@@ -81,6 +109,16 @@ func NameTwins(doc any) (all []Twins) {
 		}
 	})
 	return all
+}
+
+// domainOf returns the domain of a value that is a host name with at least two dots, or a wildcard.
+func domainOf(value any) (domain string, ok bool) {
+	text, _ := value.(string)
+	text = strings.TrimPrefix(text, "*.")
+	if strings.Count(text, ".") < 2 || len(validation.IsDNS1123Subdomain(text)) > 0 || strings.Trim(text, "0123456789.") == "" {
+		return "", false
+	}
+	return text, true
 }
 
 // named returns a copy of an element with another name. It removes host ports, which two containers cannot share.

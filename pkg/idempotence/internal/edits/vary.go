@@ -32,8 +32,8 @@ func Variations(doc any, knowsValid bool) (list [][]Edit) {
 	for _, name := range []string{"a", "with.dots", "0-1-2-3-4-5-6-7-8-9-" + strings.Repeat("x", 43)} {
 		add(Put, Metadata.Member("name"), name)
 	}
-	if name, ok := tree.Get(doc, Metadata.Member("name")); ok {
-		list = append(list, []Edit{{What: Remove, Path: Metadata.Member("name")}, {What: Put, Path: Metadata.Member("generateName"), Value: fmt.Sprint(name, "-")}})
+	if generated, ok := generatedNameOf(doc); ok {
+		list = append(list, generated)
 	}
 	nodes(nil, doc, func(p tree.Path, value any) {
 		if isOfObject(p) || !knowsValid && !isFree(p) {
@@ -57,6 +57,36 @@ func Variations(doc any, knowsValid bool) (list [][]Edit) {
 		}
 	})
 	return list
+}
+
+// generatedNameOf returns edits that replace the name of a document by a generateName. It returns false if the document
+// has no name.
+func generatedNameOf(doc any) ([]Edit, bool) {
+	name, ok := tree.Get(doc, Metadata.Member("name"))
+	return []Edit{{What: Remove, Path: Metadata.Member("name")}, {What: Put, Path: Metadata.Member("generateName"), Value: fmt.Sprint(name, "-")}}, ok
+}
+
+// WithoutName returns doc with a generateName in place of its name. It returns false if the document has no name.
+func WithoutName(doc any) (any, bool) {
+	list, ok := generatedNameOf(doc)
+	for _, e := range list {
+		if ok {
+			doc, ok = e.Apply(doc)
+		}
+	}
+	return doc, ok
+}
+
+// LateNotes returns pairs of edits for the annotations and labels of a document, at most most of them: the first edit
+// removes one, and the second adds it again.
+func LateNotes(doc any, most int) (pairs [][2]Edit) {
+	tree.Leaves(doc, func(p tree.Path, value any) {
+		if IsNote(p) && !IsZero(value) && len(pairs) < most {
+			p := slices.Clone(p)
+			pairs = append(pairs, [2]Edit{{What: Remove, Path: p}, {What: Put, Path: p, Value: value}})
+		}
+	})
+	return pairs
 }
 
 // nodes calls f with each value inside a document, parents first.

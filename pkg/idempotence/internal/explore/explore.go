@@ -240,6 +240,11 @@ func (r *Run) tryEdits(random *rand.Rand, x, result *objects.Object, changes []t
 	if len(all) > 1 {
 		try(laws.L4b, func(c *laws.Case) { c.Edits = all })
 	}
+	for _, pair := range edits.LateNotes(x.Doc, mostLateNotes) {
+		if doc, ok := pair[0].Apply(x.Doc); ok && r.uses(Additions) {
+			try(laws.L4b, func(c *laws.Case) { c.Object, c.Edits, c.Variant = doc, pair[1:], laws.LateNote })
+		}
+	}
 	if r.uses(EditsOfResults) {
 		for _, edits := range edits.ByOthers(random, result.Doc, changes) {
 			try(laws.L4a, func(c *laws.Case) { c.Edits = edits })
@@ -251,11 +256,15 @@ func (r *Run) tryEdits(random *rand.Rand, x, result *objects.Object, changes []t
 	for _, e := range additions {
 		e.Front = true
 		try(laws.L4a, func(c *laws.Case) { c.Edits = []edits.Edit{e} })
-		if e.Path.Last() == "containers" || e.Path.Last() == "initContainers" {
+		_, isObject := e.Value.(map[string]any)
+		if e.Path.Last() == "containers" || e.Path.Last() == "initContainers" || r.Kind.GoType == nil && e.What == edits.Insert && isObject {
 			try(laws.L4b, func(c *laws.Case) { c.Edits = []edits.Edit{e} })
 		}
 	}
 }
+
+// mostLateNotes is the maximum number of annotations and labels of an object that are added between two calls.
+const mostLateNotes = 4
 
 // partialResults returns edits that add parts of a webhook's result to x, as if x had them before the first call.
 // changes are the changes from x to the result.

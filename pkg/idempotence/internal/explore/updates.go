@@ -36,6 +36,9 @@ func (r *Run) tryAfterCreation(random *rand.Rand, i int, x, result *objects.Obje
 	for _, law := range []laws.Law{laws.L2, laws.L1} {
 		r.try(&laws.Case{Law: law, Object: x.Doc, Variant: laws.AfterCreation})
 	}
+	if nameless, ok := edits.WithoutName(x.Doc); ok && getsCostlyChecks(i) {
+		r.try(&laws.Case{Law: laws.L1, Object: nameless, Variant: laws.AfterCreation})
+	}
 	if i >= updatedObjects && i%oneOfUpdated > 0 {
 		return
 	}

@@ -54,6 +54,10 @@ const SimilarNames Variant = "similar names"
 // one name from several of these names.
 const ManyNames Variant = "many names"
 
+// LateNote is a variant of L4b. The edit adds an annotation or label of a sample, from which the webhook may derive
+// values. If the object lacks it, the webhook may set a default and keep that, but an empty value is no default.
+const LateNote Variant = "late note"
+
 // Variants of L6.
 const (
 	// OlderObject updates an object that is older than the webhook.

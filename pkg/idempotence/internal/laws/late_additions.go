@@ -53,6 +53,9 @@ func (l lateAdditions) check(c *Case) *Finding {
 	case !late.OK():
 		return nil
 	}
+	if c.Variant == LateNote {
+		return l.keptEmpty(c, x, first, late, start, fresh)
+	}
 	if e, ok := inText(c); ok {
 		return l.lateItems(c, e, first, late, start, fresh)
 	}
@@ -69,10 +72,43 @@ func (l lateAdditions) check(c *Case) *Finding {
 		v.Summary = "after an addition between two calls, " + same
 		return v
 	}
+	if same := marksTwo(x.Doc, first.After.Doc, late.After.Doc, fresh.After.Doc, differences); same != "" && atFront(c.Edits) && l.Kind.GoType == nil {
+		v.Summary = "after an addition between two calls, " + same
+		return v
+	}
 	if ofSibling(c.Edits, x, first.After, differences) || l.setOnce(c.Law, x, first.After, late.After, fresh.After, atFront(c.Edits), l.twice) {
 		v.Advice = true
 	}
 	return v
+}
+
+// keptEmpty returns a finding if the webhook wrote empty values in its first call, and does not replace them by the values
+// that it derives from an annotation or label which comes later.
+func (l lateAdditions) keptEmpty(c *Case, x *objects.Object, first, late, start, fresh *session.Outcome) *Finding {
+	for _, d := range l.content(c.Law, late.After, fresh.After) {
+		if tree.Has(x.Doc, d.Path) || edits.IsZero(d.New) {
+			continue
+		}
+		set, ok := tree.Get(first.After.Doc, d.Path)
+		empty := d.Kind == tree.Replaced && ok && edits.IsZero(set) && edits.IsZero(d.Old)
+		if empty || d.Kind == tree.Added && isEmptyVariable(first.After.Doc, d.Path) {
+			return l.Finding(c, AddsZero, fmt.Sprintf("the webhook sets %s to an empty value, and keeps that when %s is added, although it then means %s",
+				d.Path, c.Edits[0].Path, brief(d.New)), first, late, start, fresh)
+		}
+	}
+	return nil
+}
+
+// isEmptyVariable reports whether a path leads to the value of an environment variable that has only a name: the API
+// server does not store an empty value.
+func isEmptyVariable(doc any, p tree.Path) bool {
+	n := len(p) - 1
+	if n < 2 || p.Last() != "value" || p[n-2].Name != "env" {
+		return false
+	}
+	variable, _ := tree.Get(doc, p[:n])
+	fields, isObject := variable.(map[string]any)
+	return isObject && len(fields) == 1
 }
 
 // sharedValue describes a value that two elements of a list share in late, although all elements have different values
@@ -91,6 +127,36 @@ func sharedValue(differences []tree.Change, late, fresh any) string {
 		}
 	}
 	return ""
+}
+
+// marksTwo describes a value that the webhook sets in one element of a list: in another one in its second call, and in
+// only one if the addition comes before the first call. It returns an empty string if there is no such value.
+func marksTwo(x, first, late, fresh any, differences []tree.Change) string {
+	for _, d := range differences {
+		for i, step := range d.Path {
+			if !step.Element || i+1 == len(d.Path) {
+				continue
+			}
+			list, rest := d.Path[:i], d.Path[i+1:]
+			count := func(doc any) int { return having(doc, list, rest) }
+			if count(x) == 0 && count(first) == 1 && count(late) == 2 && count(fresh) == 1 {
+				return fmt.Sprintf("two elements of %s have %s, but only one has if the addition comes before the first call", list, rest)
+			}
+		}
+	}
+	return ""
+}
+
+// having returns the number of elements of a list with a value at a path.
+func having(doc any, list, rest tree.Path) (n int) {
+	value, _ := tree.Get(doc, list)
+	elements, _ := value.([]any)
+	for _, element := range elements {
+		if tree.Has(element, rest) {
+			n++
+		}
+	}
+	return n
 }
 
 // splitValue describes a value that all elements of a list share in fresh, but not in late, although an exception covers

@@ -44,4 +44,5 @@ const (
 	PutsBack           Mode = "puts back"
 	CannotReplace      Mode = "cannot be replaced"
 	DrawsAgain         Mode = "draws again"
+	Collides           Mode = "collides"
 )

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
@@ -24,25 +25,21 @@ func (l similarNames) check(c *Case) *Finding {
 	if !ok || n < 2 || n%2 > 0 {
 		return nil
 	}
-	with := func(list []edits.Edit) (*objects.Object, *session.Outcome, int) {
+	with := func(list []edits.Edit) (*objects.Object, *session.Outcome) {
 		object, ok := l.Edited(x, list)
 		if !ok {
-			return nil, nil, 0
+			return nil, nil
 		}
-		out := l.F(l.Fresh(), session.Query{Object: object})
-		if !out.OK() {
-			return object, out, 0
-		}
-		return object, out, tree.Size(out.After.Doc) - tree.Size(object.Doc)
+		return object, l.F(l.Fresh(), session.Query{Object: object})
 	}
-	_, alike, added := with(c.Edits[n/2:])
+	alikeSent, alike := with(c.Edits[n/2:])
 	if alike == nil {
 		return nil
 	}
 	if v := l.failed(c, alike); v != nil || !alike.OK() {
 		return v
 	}
-	_, plain, expected := with(c.Edits[:n/2])
+	sent, plain := with(c.Edits[:n/2])
 	if plain == nil || !plain.OK() {
 		return nil
 	}
@@ -50,10 +47,54 @@ func (l similarNames) check(c *Case) *Finding {
 	if problems := l.problems(c.Law, alike.After); !inNote && len(problems) > 0 && len(l.problems(c.Law, plain.After)) == 0 {
 		return l.refused(c, "if two names differ in little, ", problems, plain, alike)
 	}
+	if v := l.collision(c, l.derived(sent, plain), l.derived(alikeSent, alike), plain, alike); v != nil {
+		return v
+	}
+	added, expected := tree.Size(alike.After.Doc)-tree.Size(alikeSent.Doc), tree.Size(plain.After.Doc)-tree.Size(sent.Doc)
 	if added >= expected || len(slices.DeleteFunc(l.differences(c.Law, plain.After, alike.After), func(d tree.Change) bool { return d.Kind == tree.Moved })) == 0 {
 		return nil
 	}
 	return l.Finding(c, Incomplete, fmt.Sprintf("if two names differ in little, the webhook confuses the elements: it adds %d values instead of %d", added, expected), plain, alike)
+}
+
+// derived returns the texts that a webhook added to an object, by their places: paths without the keys of elements.
+func (l similarNames) derived(sent *objects.Object, out *session.Outcome) map[string][]string {
+	texts := map[string][]string{}
+	for _, c := range l.differences(L5, sent, out.After) {
+		if c.Kind != tree.Added {
+			continue
+		}
+		tree.Leaves(c.New, func(p tree.Path, leaf any) {
+			if text, ok := leaf.(string); ok {
+				at := tree.Path(slices.Concat(c.Path, p))
+				place := placeOf(at)
+				texts[place] = append(texts[place], text)
+			}
+		})
+	}
+	return texts
+}
+
+// collision returns a finding if the webhook derives fewer different texts for one place from similar names than from
+// plain names. It is advice unless the text is a name or path, because others may share one.
+func (l similarNames) collision(c *Case, plain, alike map[string][]string, outcomes ...*session.Outcome) *Finding {
+	for _, place := range slices.Sorted(maps.Keys(plain)) {
+		expected, got := plain[place], alike[place]
+		if len(expected) != len(got) || len(distinctIn(got)) >= len(distinctIn(expected)) {
+			continue
+		}
+		v := l.Finding(c, Collides, fmt.Sprintf("if two names differ in little, the webhook derives the same %s from both: %s", place, brief(twiceIn(got))), outcomes...)
+		v.Advice = !isReference(place)
+		return v
+	}
+	return nil
+}
+
+// isReference reports whether the field at a place names something: another object, a file, or a part of the object.
+func isReference(place string) bool {
+	last := strings.ToLower(place[strings.LastIndex(place, ".")+1:])
+	last = strings.TrimSuffix(strings.TrimSuffix(last, "[*]"), "s")
+	return slices.ContainsFunc([]string{"name", "path", "key", "host", "ref"}, func(suffix string) bool { return strings.HasSuffix(last, suffix) })
 }
 
 // manyNames checks L5 on an object with many elements that differ only in their names. If the webhook adds the same

@@ -3,12 +3,15 @@
 package laws
 
 import (
+	"slices"
+
 	admissionv1 "k8s.io/api/admission/v1"
 
-	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
-
 	"github.com/admitkit/admitkit/internal/textutil"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
 // afterCreation checks L1 and L2 on updates of the webhook's own result.
@@ -30,6 +33,9 @@ func (l afterCreation) check(c *Case) *Finding {
 	if c.Law == L2 {
 		return l.allowsUpdate(c, x, created, first)
 	}
+	if v := l.followsName(c, x, stored, created, first); v != nil {
+		return v
+	}
 	if !first.OK() || len(l.Kind.UpdateProblems(first.After, stored)) > 0 {
 		return nil // L2 or L6 reports it
 	}
@@ -41,6 +47,59 @@ func (l afterCreation) check(c *Case) *Finding {
 		return l.Finding(c, changeMode(changes), "each update that changes nothing makes the webhook change the object again: "+summary(changes), first, again)
 	}
 	return nil
+}
+
+// followsName checks that the first update of an object x that was created with a generateName does not replace what the
+// webhook set at its creation, where the object had no name yet. An object that had its name from the start shows
+// whether the update does that for another reason.
+func (l afterCreation) followsName(c *Case, x, stored *objects.Object, created, update *session.Outcome) *Finding {
+	if objects.NameOf(x) != "" || !update.OK() {
+		return nil
+	}
+	changes := l.replacedParts(x, created.After, stored, update.After)
+	if len(changes) == 0 {
+		return nil
+	}
+	named, ok := tree.Put(x.Doc, edits.Metadata.Member("name"), objects.NameOf(stored))
+	if !ok {
+		return nil
+	}
+	plain, ok := l.createdAs(named)
+	if !ok {
+		return nil
+	}
+	same, ok := l.Valid(plain.After.Doc)
+	if !ok {
+		return nil
+	}
+	again := l.F(l.Fresh(), session.Query{Object: same, Old: same})
+	if !again.OK() || len(l.replacedParts(x, plain.After, same, again.After)) > 0 {
+		return nil
+	}
+	return l.Finding(c, Changes, "the object was created without a name, and the first update, which has the generated name, replaces what the webhook set: "+summary(changes), created, update)
+}
+
+// createdAs returns the result for the creation of an object, during updates.
+func (l afterCreation) createdAs(doc any) (*session.Outcome, bool) {
+	update := l.Operation
+	l.Operation = admissionv1.Create
+	defer func() { l.Operation = update }()
+	x, ok := l.Valid(doc)
+	if !ok {
+		return nil, false
+	}
+	out := l.F(l.Fresh(), session.Query{Object: x})
+	return out, out.OK() && len(l.Kind.Problems(out.After)) == 0
+}
+
+// replacedParts returns the values that a webhook set at the creation of x, with the result created, and that an update
+// of the stored object replaces.
+func (l afterCreation) replacedParts(x, created, stored, updated *objects.Object) []tree.Change {
+	return slices.DeleteFunc(l.differences(L1, stored, updated), func(d tree.Change) bool {
+		was, had := tree.Get(x.Doc, d.Path)
+		set, has := tree.Get(created.Doc, d.Path)
+		return d.Kind != tree.Replaced || !has || had && tree.Equal(was, set) || l.drawn(d.Path)
+	})
 }
 
 // allowsUpdate checks L2 on an update of the webhook's result. There is no finding if the webhook denies all updates.

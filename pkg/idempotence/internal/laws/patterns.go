@@ -21,16 +21,28 @@ func Patterns(changes []tree.Change) (patterns []string) {
 		if p[last].Element {
 			p[last].Key, p[last].Nth = globOf(p, changes), 0
 		}
-		for i := range p[:last] {
-			if p[i].Element {
-				p[i].Key, p[i].Nth = "*", 0
-			}
-		}
+		withAnyKey(p[:last])
 		if text := p.String(); !slices.Contains(patterns, text) {
 			patterns = append(patterns, text)
 		}
 	}
 	return patterns
+}
+
+// placeOf returns the path as a pattern, with * in place of the keys of elements.
+func placeOf(p tree.Path) string {
+	p = slices.Clone(p)
+	withAnyKey(p)
+	return p.String()
+}
+
+// withAnyKey replaces the keys of elements in p by *.
+func withAnyKey(p tree.Path) {
+	for i := range p {
+		if p[i].Element {
+			p[i].Key, p[i].Nth = "*", 0
+		}
+	}
 }
 
 // globOf returns a pattern for the key of the element at p. If changes have another element of the list whose key

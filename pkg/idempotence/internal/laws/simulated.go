@@ -70,7 +70,7 @@ func (t *Trial) fillings(x *objects.Object) (puts []edits.Edit) {
 	if !out.OK() {
 		return nil
 	}
-	for _, p := range edits.Zeros(t.additions(x, out.After), t.Inputs.Varies) {
+	for _, p := range edits.Zeros(t.additions(x, out.After), t.Kind.GoType == nil, t.Inputs.Varies) {
 		zero, _ := tree.Get(out.After.Doc, p)
 		values := edits.Fillings(p, zero)
 		if value, ok := t.Inputs.Value(p); ok {

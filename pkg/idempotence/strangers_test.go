@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package idempotence
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// A strangerCase is a webhook, and the violations that the harness must report.
+type strangerCase struct {
+	name     string
+	sample   runtime.Object
+	edit     change
+	want     string // violations, or "" for a correct webhook
+	onCreate bool   // the webhook does not handle UPDATE
+}
+
+func (c strangerCase) subject() Subject {
+	resources := map[string][3]string{
+		"Ingress": {"networking.k8s.io", "v1", "ingresses"}, "Pod": {"", "v1", "pods"},
+		"Deployment": {"apps", "v1", "deployments"}, "Gateway": {"net.example.com", "v1alpha1", "gateways"},
+	}
+	of := resources[c.sample.GetObjectKind().GroupVersionKind().Kind]
+	operations := onBoth
+	if c.onCreate {
+		operations = onCreate
+	}
+	subject := editing(of[0], of[1], of[2], operations, c.edit)
+	subject.webhooks[0].ReinvocationPolicy = new(admissionregistrationv1.IfNeededReinvocationPolicy)
+	return subject
+}
+
+func (c strangerCase) run(t *testing.T) {
+	t.Parallel()
+	report, err := Run(t.Context(), c.subject(), Options{Samples: []runtime.Object{c.sample}, Objects: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := violations(report); got != c.want && (c.want == "" || !strings.Contains(got, c.want)) {
+		t.Errorf("violations %q, want %q:\n%s", got, c.want, text(report))
+	}
+}
+
+// eachOf calls do for each object in the list at a path.
+func eachOf(doc document, list string, do func(i int, element document), path ...string) {
+	elements, _ := at(doc, path...)[list].([]any)
+	for i, e := range elements {
+		if element, ok := e.(document); ok {
+			do(i, element)
+		}
+	}
+}
+
+// securedBy returns a change that adds TLS to each host of an Ingress, with a Secret whose name secret derives.
+func securedBy(secret func(host string) string) change {
+	return func(_ *admissionv1.AdmissionRequest, doc document) {
+		spec := at(doc, "spec")
+		tls, _ := spec["tls"].([]any)
+		eachOf(doc, "rules", func(_ int, rule document) {
+			host, _ := rule["host"].(string)
+			known := slices.ContainsFunc(tls, func(e any) bool {
+				hosts, _ := e.(document)["hosts"].([]any)
+				return slices.Contains(hosts, any(host))
+			})
+			if host != "" && !known {
+				tls = append(tls, document{"hosts": []any{host}, "secretName": secret(host)})
+			}
+		}, "spec")
+		if len(tls) > 0 {
+			spec["tls"] = tls
+		}
+	}
+}
+
+func dashed(host string) string {
+	return strings.NewReplacer(".", "-", "*", "any").Replace(host) + "-tls"
+}
+
+func hashed(host string) string {
+	sum := fnv.New64a()
+	sum.Write([]byte(host))
+	return fmt.Sprintf("tls-%x", sum.Sum64())
+}
+
+func shopIngress() runtime.Object {
+	exact := networkingv1.PathTypeExact
+	backend := networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: "web", Port: networkingv1.ServiceBackendPort{Number: 80}}}
+	return &networkingv1.Ingress{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "Ingress"},
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec: networkingv1.IngressSpec{Rules: []networkingv1.IngressRule{{Host: "shop.example.com", IngressRuleValue: networkingv1.IngressRuleValue{
+			HTTP: &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{{Path: "/", PathType: &exact, Backend: backend}}},
+		}}}},
+	}
+}
+
+func shopPod() runtime.Object {
+	return &corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Annotations: map[string]string{"example.com/region": "north"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web:v1"}}},
+	}
+}
+
+func shopGateway(spec document) runtime.Object {
+	o := gateway()
+	fields := o.(runtime.Unstructured).UnstructuredContent()
+	for name, value := range spec {
+		fields["spec"].(document)[name] = value
+	}
+	return o
+}
+
+// identityOf returns a change that labels an object with a hash of its name.
+func identityOf(name func(metadata document) string) change {
+	return func(_ *admissionv1.AdmissionRequest, doc document) {
+		metadata := at(doc, "metadata")
+		if text := name(metadata); text != "" {
+			at(doc, "metadata", "labels")["example.com/id"] = fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:16]
+		}
+	}
+}
+
+// regionOf returns a change that gives each container the region in an annotation. With always, it does so even if the
+// annotation is missing.
+func regionOf(always bool) change {
+	return func(_ *admissionv1.AdmissionRequest, doc document) {
+		notes, _ := at(doc, "metadata")["annotations"].(document)
+		region, _ := notes["example.com/region"].(string)
+		if region == "" && !always {
+			return
+		}
+		eachOf(doc, "containers", func(_ int, c document) {
+			env, _ := c["env"].([]any)
+			if !slices.ContainsFunc(env, func(e any) bool { return e.(document)["name"] == "REGION" }) {
+				c["env"] = append(env, document{"name": "REGION", "value": region})
+			}
+		}, "spec")
+	}
+}
+
+func marksFirst(doc document, which func(n int) int) {
+	listeners, _ := at(doc, "spec")["listeners"].([]any)
+	if len(listeners) == 0 {
+		return
+	}
+	if chosen := listeners[which(len(listeners))].(document); chosen["default"] == nil {
+		chosen["default"] = true
+	}
+}
+
+func strangerCases() []strangerCase {
+	nameOf := func(metadata document) string {
+		text, _ := metadata["name"].(string)
+		return text
+	}
+	nameOrPrefix := func(metadata document) string {
+		if text := nameOf(metadata); text != "" {
+			return text
+		}
+		text, _ := metadata["generateName"].(string)
+		return text
+	}
+	prefixFirst := func(metadata document) string {
+		if text, _ := metadata["generateName"].(string); text != "" {
+			return text
+		}
+		return nameOf(metadata)
+	}
+	fills := func(_ *admissionv1.AdmissionRequest, doc document) {
+		spec := at(doc, "spec")
+		spec["class"] = "public"
+		zeros := document{"weight": 0, "retries": 0, "debug": false}
+		for name, value := range zeros {
+			if _, ok := spec[name]; !ok {
+				spec[name] = value
+			}
+		}
+	}
+	return []strangerCase{
+		{"a Secret of each host, with dashes for dots", shopIngress(), securedBy(dashed), "L5 collides", false},
+		{"a Secret of each host, by its hash", shopIngress(), securedBy(hashed), "", false},
+		{"an ID of the generateName, then of the name", shopPod(), identityOf(nameOrPrefix), "L1 changes", false},
+		{"an ID of the generateName, if there is one", shopPod(), identityOf(prefixFirst), "", false},
+		{"a variable from an annotation, or empty", shopPod(), regionOf(true), "L4b adds a zero value", true},
+		{"a variable from an annotation, if there is one", shopPod(), regionOf(false), "", true},
+		{"zeros nobody asked for", shopGateway(nil), fills, "L11 adds a zero value", false},
+		{"the first listener of a custom resource", shopGateway(nil), func(_ *admissionv1.AdmissionRequest, doc document) {
+			marksFirst(doc, func(int) int { return 0 })
+		}, "L4b treated unlike", false},
+	}
+}
+
+// TestStrangers tests webhooks like those that people wrote who did not know the harness.
+func TestStrangers(t *testing.T) {
+	for _, c := range strangerCases() {
+		t.Run(c.name, c.run)
+	}
+}
