@@ -77,7 +77,7 @@ func TestDefinedCustomResources(t *testing.T) {
 			if spec := at(doc, "spec"); spec["owner"] == nil {
 				spec["owner"] = "agent"
 			}
-		}), ""},
+		}), L6},
 		{"relies on the default", func(r *admissionv1.AdmissionRequest, doc document) {
 			if _, ok := doc["spec"].(document)["mode"].(string); !ok {
 				panic("no mode")

@@ -161,6 +161,36 @@ func marksFirst(doc document, which func(n int) int) {
 	}
 }
 
+// withNumbers gives each listener of a Gateway that has none the lowest free number.
+func withNumbers(_ *admissionv1.AdmissionRequest, doc document) {
+	taken := map[any]bool{}
+	eachOf(doc, "listeners", func(_ int, l document) { taken[l["number"]] = true }, "spec")
+	eachOf(doc, "listeners", func(_ int, l document) {
+		for n := 1.0; l["number"] == nil; n++ {
+			if !taken[n] {
+				l["number"], taken[n] = n, true
+			}
+		}
+	}, "spec")
+}
+
+// initFirst makes an init container the first one. With moves, it also moves it there if it exists.
+func initFirst(moves bool) change {
+	return func(_ *admissionv1.AdmissionRequest, doc document) {
+		spec := at(doc, "spec")
+		list, _ := spec["initContainers"].([]any)
+		i := slices.IndexFunc(list, func(c any) bool { return c.(document)["name"] == "setup" })
+		if i >= 0 && !moves {
+			return
+		}
+		setup := any(document{"name": "setup", "image": "setup:v1"})
+		if i >= 0 {
+			setup, list = list[i], slices.Delete(slices.Clone(list), i, i+1)
+		}
+		spec["initContainers"] = slices.Insert(list, 0, setup)
+	}
+}
+
 func strangerCases() []strangerCase {
 	nameOf := func(metadata document) string {
 		text, _ := metadata["name"].(string)
@@ -200,6 +230,9 @@ func strangerCases() []strangerCase {
 		{"the first listener of a custom resource", shopGateway(nil), func(_ *admissionv1.AdmissionRequest, doc document) {
 			marksFirst(doc, func(int) int { return 0 })
 		}, "L4b treated unlike", false},
+		{"numbers of listeners", shopGateway(nil), withNumbers, "", false},
+		{"an init container that must be first", shopPod(), initFirst(true), "L12 never settles", true},
+		{"an init container that is added as the first", shopPod(), initFirst(false), "", true},
 	}
 }
 

@@ -120,6 +120,9 @@ func (r *Report) linesOf(kind string, verdict Verdict) (lines []string) {
 			continue
 		}
 		reason := r.reasonText(l.Reason)
+		if verdict == Passes && reason == "" && r.advises(kind, l.Law) {
+			reason = "with advice, see above"
+		}
 		if _, known := laws[reason]; !known {
 			reasons = append(reasons, reason)
 		}
@@ -134,6 +137,11 @@ func (r *Report) linesOf(kind string, verdict Verdict) (lines []string) {
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+// advises reports whether the report has advice about a law for a kind.
+func (r *Report) advises(kind string, law Law) bool {
+	return slices.ContainsFunc(r.Findings, func(v *Violation) bool { return v.Kind == kind && v.Law == law && v.Verdict == Advice })
 }
 
 // count writes the number of objects, checks and calls, and the numbers of kinds of patches, denials and

@@ -33,14 +33,23 @@ func allMetadata(doc any) []tree.Path {
 	return paths
 }
 
-// kept returns a document that has the container and the variable of the rival. If first is set, they are the first
-// elements of their lists, otherwise the last.
+// kept returns a document that has the container and the variable of the rival, and its init container if there are
+// others. If first is set, they are the first elements of their lists, otherwise the last.
 func kept(doc any, first bool) any {
 	doc = withVariable(withSidecar(doc, first))
+	for _, p := range ContainerLists(doc) {
+		list := p[:len(p)-1].Member("initContainers")
+		if !tree.Has(doc, list) {
+			continue
+		}
+		if next, ok := (Edit{What: Insert, Path: list, Front: first, Value: rivalInitContainer()}).Apply(doc); ok {
+			doc = next
+		}
+	}
 	tree.Lists(doc, func(p tree.Path, list []any) {
 		i := slices.IndexFunc(list, func(e any) bool {
 			fields, ok := e.(map[string]any)
-			return ok && (fields["name"] == rivalName || fields["name"] == rivalVariable)
+			return ok && (fields["name"] == rivalName || fields["name"] == rivalVariable || fields["name"] == rivalInitName)
 		})
 		if i < 0 || p.Last() != "containers" && p.Last() != "initContainers" && p.Last() != "env" {
 			return
@@ -63,6 +72,7 @@ const FrontRival = " first"
 const (
 	rivalName     = "rival"
 	rivalVariable = "RIVAL"
+	rivalInitName = "rival-init"
 )
 
 func withVariable(doc any) any {
@@ -85,6 +95,10 @@ func withSidecar(doc any, front bool) any {
 
 func rivalContainer() map[string]any {
 	return map[string]any{"name": rivalName, "image": "registry.example.com/rival:1"}
+}
+
+func rivalInitContainer() map[string]any {
+	return map[string]any{"name": rivalInitName, "image": "registry.example.com/rival-init:1"}
 }
 
 // ContainerLists returns the paths of a document's lists of containers.

@@ -76,7 +76,7 @@ func (l lateAdditions) check(c *Case) *Finding {
 		v.Summary = "after an addition between two calls, " + same
 		return v
 	}
-	if ofSibling(c.Edits, x, first.After, differences) || l.setOnce(c.Law, x, first.After, late.After, fresh.After, atFront(c.Edits), l.twice) {
+	if onlySwapped(differences, late.After.Doc, fresh.After.Doc) || ofSibling(c.Edits, x, first.After, differences) || l.setOnce(c.Law, x, first.After, late.After, fresh.After, atFront(c.Edits), l.twice) {
 		v.Advice = true
 	}
 	return v
@@ -127,6 +127,24 @@ func sharedValue(differences []tree.Change, late, fresh any) string {
 		}
 	}
 	return ""
+}
+
+// onlySwapped reports whether all differences are values that the elements of a list have in another order, such as
+// numbers that the webhook gives to elements. Each value is then still unique.
+func onlySwapped(differences []tree.Change, late, fresh any) bool {
+	return !slices.ContainsFunc(differences, func(d tree.Change) bool {
+		for i, step := range d.Path {
+			if !step.Element || d.Kind != tree.Replaced {
+				continue
+			}
+			list, rest := d.Path[:i], d.Path[i+1:]
+			is, was := valuesIn(late, list, rest), valuesIn(fresh, list, rest)
+			if len(is) > 1 && len(is) == len(was) && slices.Equal(slices.Sorted(slices.Values(is)), slices.Sorted(slices.Values(was))) {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // marksTwo describes a value that the webhook sets in one element of a list: in another one in its second call, and in

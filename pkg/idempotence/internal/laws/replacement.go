@@ -55,7 +55,9 @@ func (l updates) takesReplacement(c *Case) *Finding {
 		case !refused:
 			return l.Finding(c, Immutable, "the object cannot be replaced by its manifest, because the webhook changes immutable fields: "+text, stored, out)
 		case l.replaceable(c.Object):
-			return l.Finding(c, CannotReplace, "the object cannot be replaced by its manifest, because that lacks immutable fields which the webhook set: "+text, stored, out)
+			v := l.Finding(c, CannotReplace, "the object cannot be replaced by its manifest, because that lacks immutable fields which the webhook set: "+text, stored, out)
+			v.Advice = l.Kind.Kind == "PersistentVolumeClaim" // binding sets further immutable fields
+			return v
 		}
 		return nil
 	}
