@@ -18,7 +18,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/review"
 )
 
-// M45 to M57: webhooks that fail because of other parties: other webhooks, other users, and other objects or elements.
+// M45 to M58: webhooks that fail because of other parties: other webhooks, other users, and other objects or elements.
 
 func otherPartyPatterns() []Case {
 	return []Case{
@@ -35,6 +35,7 @@ func otherPartyPatterns() []Case {
 		triggered("M55 writes an empty value for one of its profiles", profiled(), notesClass(true)).breaks("L11"),
 		onPods("M56 numbers the containers", givesPorts(func(i int, _ string) int { return i })).breaks("L4b"),
 		onPods("M57 names volumes after a hash of four bits", mountsScratch(1)).breaks("L5"),
+		onPods("M58 configures the first container in every call", configuresFirst).breaks("L4b"),
 	}
 }
 
@@ -112,6 +113,12 @@ func namesTheAccount(account bool) edit {
 		setKey(&p.Labels, "agent/account", strings.Split(user, ":")[3])
 		return nil
 	}
+}
+
+// configuresFirst sets a variable in the first container, which is another one if a container was inserted since the
+// last call.
+func configuresFirst(_ *review.Request, p *corev1.Pod) error {
+	return firstConfiguredWith(p, "AGENT_PORT", "15000")
 }
 
 // trustsOldObject adds its container, unless the old object of an update has it.

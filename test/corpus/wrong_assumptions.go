@@ -79,18 +79,12 @@ func wrongAssumptionLookalikes() []Case {
 		podCase("M20 caches a value by namespace", cachesByNamespace),
 		podCase("M21 keeps its random name to itself", instanceName(false)),
 		onPods("M23 leaves generateName to the API server", labelled),
-		deploymentCase("M25 changes the selector in a create", typed(func(r *review.Request, d *appsv1.Deployment) error {
-			if r.Operation != "CREATE" {
-				return nil
-			}
-			return selects(r, d)
-		})),
+		deploymentCase("M25 keeps the selector of the stored Deployment", typed(selectsOnce)),
 		onPods("M26 sorts what it adds", sortedOrder),
 		onPods("M27 inserts its variable first", envFirst(false)),
 		onPods("M28 appends its container", sidecarIfAbsent),
 		onPods("M29 records the name of the image", recordsRegistry(true)).against(imagePrefixedOnce),
 		onPods("M30 skips existing Pods", unless(deleted, onCreate(sidecarIfAbsent))).on(create, update),
-		onPods("M31 acts on the first container", firstConfigured).advice(),
 		onPods("M32 adds a source when no equal one exists", ensuredEnvFrom),
 		onPods("M33 forbids escalation where the API server permits that", mayNotEscalate(true)),
 		onPods("M34 denies an invalid port", parsesPort(false)).samples(podWithPort()),
@@ -254,6 +248,21 @@ var selects = changes(func(d *appsv1.Deployment) {
 	setKey(&d.Spec.Template.Labels, "bugs.example.com/agent", "yes")
 })
 
+// selectsOnce does the same for new Deployments. In updates, it keeps what the stored Deployment has.
+func selectsOnce(r *review.Request, d *appsv1.Deployment) error {
+	if r.Operation == "CREATE" {
+		return selects(r, d)
+	}
+	var old appsv1.Deployment
+	if err := json.Unmarshal(r.OldObject, &old); err != nil {
+		return err
+	}
+	if old.Spec.Selector == nil || old.Spec.Selector.MatchLabels["bugs.example.com/agent"] == "" {
+		return nil
+	}
+	return selects(r, d)
+}
+
 // sortsContainers sorts all containers by name. It never agrees with a webhook that needs another
 // order.
 var sortsContainers = changes(func(p *corev1.Pod) {
@@ -300,11 +309,6 @@ func assumesFirstContainer(r *review.Request, p *corev1.Pod) error {
 		return nil
 	}
 	return movesFirst(sidecar())(r, p)
-}
-
-// firstConfigured configures only the first container, on purpose.
-func firstConfigured(_ *review.Request, p *corev1.Pod) error {
-	return firstConfiguredWith(p, "AGENT_PORT", "15000")
 }
 
 // sourceByName keeps only one envFrom source for each ConfigMap or Secret, although a container may use one twice, with

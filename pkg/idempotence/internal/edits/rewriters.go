@@ -69,10 +69,13 @@ func inContainers(doc any, change func(c Fields)) any {
 // Unordered are the lists whose order has no meaning.
 var Unordered = []string{"volumes", "volumeMounts", "tolerations", "imagePullSecrets", "hostAliases"}
 
+// sets are lists of texts whose order has no meaning.
+var sets = []string{"hosts", "accessModes", "policyTypes"}
+
 // sorted sorts the lists whose order has no meaning.
 func sorted(doc any) any {
 	tree.Lists(doc, func(p tree.Path, list []any) {
-		if !slices.Contains(Unordered, p.Last()) {
+		if !slices.Contains(Unordered, p.Last()) && !slices.Contains(sets, p.Last()) {
 			return
 		}
 		ordered := slices.Clone(list)

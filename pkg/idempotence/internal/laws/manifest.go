@@ -48,13 +48,20 @@ func (l updates) takesAgain(c *Case) *Finding {
 		return nil // the manifest cannot be applied
 	}
 	changes := slices.DeleteFunc(l.withoutEncoding(l.differences(c.Law, stored.After, out.After)), func(d tree.Change) bool {
-		byApply := d.Kind == tree.Moved && !out.Patched // an apply merges lists in an order of its own
+		byApply := d.Kind == tree.Moved && l.sameOrder(d.Path, applied, out.After) // an apply merges lists in an order of its own
 		return byApply || sameQuantity(d.Old, d.New) || l.isWrittenZero(manifest, d.Path)
 	})
 	if len(changes) > 0 {
 		return l.Finding(c, NotTheSame, "applying the manifest again changes the object: "+summary(changes), created, stored, out)
 	}
 	return nil
+}
+
+// sameOrder reports whether the webhook left the elements of a list in their order.
+func (l updates) sameOrder(list tree.Path, applied, result *objects.Object) bool {
+	return !slices.ContainsFunc(tree.Changes(applied.Doc, result.Doc), func(d tree.Change) bool {
+		return d.Kind == tree.Moved && slices.Equal(d.Path, list)
+	})
 }
 
 // isWrittenZero reports whether the manifest of a custom resource sets a field to its zero value. That means the same as

@@ -244,9 +244,7 @@ func (l settles) repeats(c *Case, x *objects.Object, rival Rival, last *objects.
 		}
 		before, after := count(history[0].After.Doc, list, change.New), count(last.Doc, list, change.New)
 		if after > before && !l.excepted(c.Law, list) {
-			v := l.Finding(c, Accumulates, fmt.Sprintf("after the webhook %q has changed %s, the webhook adds %s again", c.Rival, list, tree.Encode(change.New)), history[:3]...)
-			v.Advice = true // the webhook may have to start its program first
-			return v
+			return l.Finding(c, Accumulates, fmt.Sprintf("after the webhook %q has changed %s, the webhook adds %s again", c.Rival, list, tree.Encode(change.New)), history[:3]...)
 		}
 	}
 	return nil
