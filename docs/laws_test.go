@@ -14,8 +14,10 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -315,6 +317,54 @@ func inOrder(lines, text string) (missing string, ok bool) {
 		rest = "\n" + after
 	}
 	return "", true
+}
+
+func serviceName(_ context.Context, req *webhook.Request[appsv1.StatefulSet]) error {
+	if req.Object.Spec.ServiceName != "" {
+		return nil
+	}
+	if req.Operation == admissionv1.Update {
+		old, err := req.OldObject()
+		if err != nil {
+			return err
+		}
+		req.Object.Spec.ServiceName = old.Spec.ServiceName
+		return nil
+	}
+	req.Object.Spec.ServiceName = "stateful"
+	return nil
+}
+
+// TestServiceName tests the handler that idempotence.md shows for updates that replace an object. Without the value of the
+// stored object, L6 must fail.
+func TestServiceName(t *testing.T) {
+	labels := map[string]string{"app": "db"}
+	sample := &appsv1.StatefulSet{
+		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"}, ObjectMeta: metav1.ObjectMeta{Name: "db"},
+		Spec: appsv1.StatefulSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "db", Image: "db:v1"}}},
+		}},
+	}
+	onCreate := func(ctx context.Context, req *webhook.Request[appsv1.StatefulSet]) error {
+		if req.Operation == admissionv1.Update {
+			return nil
+		}
+		return serviceName(ctx, req)
+	}
+	for name, h := range map[string]func(context.Context, *webhook.Request[appsv1.StatefulSet]) error{"right": serviceName, "on CREATE only": onCreate} {
+		newHooks := func() []*webhook.Hook {
+			return []*webhook.Hook{webhook.Mutating(admissionregistrationv1.MutatingWebhook{
+				Name: "names.example.com", Rules: webhook.Rules(webhook.OnWrite("apps", "v1", "statefulsets")),
+			}, h)}
+		}
+		report, err := idempotence.Run(t.Context(), idempotence.Hooks(newHooks), idempotence.Options{Samples: []runtime.Object{sample}, Objects: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if report.OK() != (name == "right") {
+			t.Errorf("%s: %d findings, passed %v", name, len(report.Findings), report.OK())
+		}
+	}
 }
 
 // careless is the defaulter that README.md shows.
