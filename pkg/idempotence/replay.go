@@ -79,6 +79,9 @@ func (r *run) replayCase(stored *storedCase) Replayed {
 	r.CountObject(x)
 	decided := r.Tally.Decided[inner.Law]
 	f := r.Judge(r.Try(inner))
+	if f != nil {
+		f = r.WithoutDrawn(f, true)
+	}
 	if f == nil {
 		switch reason := r.verdicts().exempt(c.Law); {
 		case r.Over():

@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -240,5 +241,23 @@ func strangerCases() []strangerCase {
 func TestStrangers(t *testing.T) {
 	for _, c := range strangerCases() {
 		t.Run(c.name, c.run)
+	}
+}
+
+// TestRandomValuesWithoutL3 tests a webhook that draws an ID and keeps it, in a run that does not check L3. Other laws must
+// not fail because of the ID.
+func TestRandomValuesWithoutL3(t *testing.T) {
+	var drawn atomic.Int64
+	c := strangerCase{sample: shopGateway(nil), edit: func(_ *admissionv1.AdmissionRequest, doc document) {
+		if at(doc, "spec")["id"] == nil {
+			at(doc, "spec")["id"] = fmt.Sprintf("%x", sha256.Sum256([]byte{byte(drawn.Add(1)), byte(drawn.Load() >> 8)}))
+		}
+	}, onCreate: true}
+	report, err := Run(t.Context(), c.subject(), Options{Samples: []runtime.Object{c.sample}, Objects: 4, Without: []Law{L3}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !report.OK() {
+		t.Errorf("violations because of the ID:\n%s", text(report))
 	}
 }

@@ -20,9 +20,7 @@ import (
 
 // misjudged lists the webhooks of the unseen corpus that the harness misjudges, with the reasons. "Flagged" means that
 // a correct webhook has a violation, and "missed" that a broken one has none.
-var misjudged = map[string]string{
-	"U05b3-vault-env-wrapper": "reported as advice (L12)",
-}
+var misjudged = map[string]string{}
 
 // shareOfUnseen is n if the test uses every n-th webhook. With ADMITKIT_CASES=all, shareOfHeldOut is 1, so it uses all
 // of them.

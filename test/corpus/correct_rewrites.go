@@ -74,9 +74,9 @@ var raisesTolerationSeconds = changes(func(p *corev1.Pod) {
 
 const runner = "/agent/run"
 
-// wrapsCommand puts its program before each command that does not begin with it.
+// wrapsCommand puts its program before each command that does not contain it.
 var wrapsCommand = changesContainers(func(c *corev1.Container) {
-	if len(c.Command) > 0 && c.Command[0] != runner {
+	if len(c.Command) > 0 && !slices.Contains(c.Command, runner) {
 		c.Command = append([]string{runner, "--"}, c.Command...)
 	}
 })

@@ -30,7 +30,7 @@ func otherPartyPatterns() []Case {
 		onPods("M50 mounts a volume named after the Pod", mountsNamed(false)).breaks("L4a"),
 		onPods("M51 mounts a volume named after the Pod or its prefix", mountsNamed(true)).breaks("L12"),
 		onPods("M52 puts the registry of the first call into a variable", registryVariable(false)).breaks("L11"),
-		onPods("M53 looks for its wrapper in the first place only", prefixesCommand(false)).breaks("L12").advice(),
+		onPods("M53 looks for its wrapper in the first place only", prefixesCommand(false)).breaks("L12"),
 		widgetCase("M54 writes all fields of its type", zeroFields(false)).breaks("L11"),
 		triggered("M55 writes an empty value for one of its profiles", profiled(), notesClass(true)).breaks("L11"),
 		onPods("M56 numbers the containers", givesPorts(func(i int, _ string) int { return i })).breaks("L4b"),

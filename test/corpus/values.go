@@ -131,9 +131,9 @@ var commandWrapped = changesContainers(func(c *corev1.Container) {
 	}
 })
 
-// commandWrappedOnce puts its program before each command that does not begin with it.
+// commandWrappedOnce puts its program before each command that does not contain it.
 var commandWrappedOnce = changesContainers(func(c *corev1.Container) {
-	if len(c.Command) > 0 && c.Command[0] != "/agent/run" {
+	if len(c.Command) > 0 && !slices.Contains(c.Command, "/agent/run") {
 		c.Command = slices.Insert(c.Command, 0, "/agent/run")
 	}
 })

@@ -103,15 +103,18 @@ const (
 	mostWaited = 8
 )
 
-// withoutDrawn checks L3 on the objects of a finding about another law that compares two results. It returns the finding
+// WithoutDrawn checks L3 on the objects of a finding about another law that compares two results. It returns the finding
 // of the same check after the random values of the webhook are set aside. It returns nil if there is none any more: then
 // the finding has the same cause as the finding about L3.
-func (r *Run) withoutDrawn(f *laws.Finding) *laws.Finding {
+//
+// If the run does not check L3, or if quietly is set, the values are set aside without a finding about L3.
+func (r *Run) WithoutDrawn(f *laws.Finding, quietly bool) *laws.Finding {
 	changes, ok := r.Differences(f)
 	if !ok || len(changes) == 0 || f.Case.Law == laws.L3 || r.Impure || r.varied >= mostVariedFindings {
 		return f
 	}
 	r.varied++
+	quietly = quietly || slices.Contains(r.Without, laws.L3)
 	known := func() int { return r.Tally.findings(laws.L3) + len(r.Exceptions) } // advice beyond the limit adds exceptions only
 	before := known()
 	for _, variant := range []laws.Variant{"", laws.NextSecond} {
@@ -126,7 +129,12 @@ func (r *Run) withoutDrawn(f *laws.Finding) *laws.Finding {
 				continue
 			}
 			if sent, err := tree.Decode(out.Calls[0].Exchange.Object); err == nil {
-				r.try(&laws.Case{Law: laws.L3, Object: sent, Old: f.Case.Old, Variant: variant})
+				c := &laws.Case{Law: laws.L3, Object: sent, Old: f.Case.Old, Variant: variant}
+				if !quietly {
+					r.try(c)
+				} else if drawn, _ := r.Check(c); drawn != nil {
+					r.SetAside(drawn)
+				}
 			}
 		}
 	}

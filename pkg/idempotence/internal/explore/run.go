@@ -105,7 +105,7 @@ func (r *Run) try(c *laws.Case) {
 	if r.repeatsRefusal(f) {
 		return
 	}
-	if f = r.withoutDrawn(f); f == nil || r.Tally.knows(f, places...) {
+	if f = r.WithoutDrawn(f, false); f == nil || r.Tally.knows(f, places...) {
 		return
 	}
 	late := slices.ContainsFunc(f.Outcomes, (*session.Outcome).Late)

@@ -72,7 +72,7 @@ func (l lateAdditions) check(c *Case) *Finding {
 		v.Summary = "after an addition between two calls, " + same
 		return v
 	}
-	if same := marksTwo(x.Doc, first.After.Doc, late.After.Doc, fresh.After.Doc, differences); same != "" && atFront(c.Edits) {
+	if same := marksTwo(x.Doc, first.After.Doc, late.After.Doc, fresh.After.Doc, differences); same != "" && atFront(c.Edits) && !tree.Equal(edited.Doc, late.After.Doc) {
 		v.Summary = "after an addition between two calls, " + same
 		return v
 	}
