@@ -335,8 +335,8 @@ func serviceName(_ context.Context, req *webhook.Request[appsv1.StatefulSet]) er
 	return nil
 }
 
-// TestServiceName tests the handler that idempotence.md shows for updates that replace an object. Without the value of the
-// stored object, L6 must fail.
+// TestServiceName tests the handler that idempotence.md shows for updates that replace an object. The same handler must
+// fail if it does nothing in updates.
 func TestServiceName(t *testing.T) {
 	labels := map[string]string{"app": "db"}
 	sample := &appsv1.StatefulSet{

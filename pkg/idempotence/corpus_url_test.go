@@ -39,8 +39,9 @@ func byURL(t *testing.T, c corpus.Case) Subject {
 	return URL(c.Webhook, client, urls...)
 }
 
-// inProcessOnly are webhooks whose bugs a run by URL cannot find: their source has the trigger or the name of a profile,
-// or only a new instance shows that they remember an object.
+// inProcessOnly lists webhooks whose bugs a run by URL cannot find. T21 and M55: the harness reads the trigger, or
+// another profile, in their Go source. M46: a concurrent request overwrites its state, which the harness sees only by
+// comparison with a new instance.
 var inProcessOnly = []string{"T21", "M46", "M55"}
 
 func TestFindsAllPatternsByURL(t *testing.T) {

@@ -137,7 +137,7 @@ var lawL4b = description{
 			cause: "A check sees only what was there at the first call, or only what was added later.",
 		},
 		FailureAddsZero: {
-			cause: "The webhook writes an empty value if the source of the value is missing, and takes it for a real one in later calls.",
+			cause: "If the source of a value is missing, the webhook writes an empty value. In later calls it keeps that value, although the source is there.",
 			fix:   "Write nothing if there is no value.",
 		},
 		FailureServerError: {
@@ -181,7 +181,7 @@ var lawL5 = description{
 			cause: "The webhook takes one existing part as a sign that all exist.",
 		},
 		FailureCollides: {
-			requests: []string{"two names that differ much", "two names that differ in little"},
+			requests: []string{"two clearly different names", "two similar names"},
 			cause:    "The webhook shortens names, or replaces characters in them, so that two names become one.",
 			fix:      "Append a hash of the whole name to a name that you shorten or change.",
 		},
@@ -212,7 +212,7 @@ var lawL6 = description{
 		requests: []string{"the creation", "an update that changes nothing", "the manifest applied again"},
 		from:     "as it was stored", to: "with the manifest applied again",
 		cause: "The webhook changes the object differently on UPDATE and on CREATE.",
-		fix:   "Act on CREATE only, or change only mutable fields in an UPDATE. If an update lacks an immutable field, copy it from the old object. Admit updates of objects that are being deleted (metadata.deletionTimestamp).",
+		fix:   "On UPDATE, change nothing or only mutable fields. If the new object lacks an immutable field that you set on CREATE, copy it from the old object. Admit updates of objects that are being deleted (metadata.deletionTimestamp).",
 	},
 	modes: map[FailureMode]explanation{
 		FailureServerError: {
@@ -248,14 +248,14 @@ var lawL6 = description{
 		FailureCannotReplace: {
 			requests: []string{"an update that changes nothing", "an update with the whole manifest"},
 			from:     "as it was stored", to: "after the manifest replaced it",
-			cause: "The webhook sets an immutable field on CREATE, and ignores on UPDATE that the new object lacks it. So kubectl replace, a restored backup and a controller's update fail.",
-			fix:   "On UPDATE, copy the field from the old object if the new one lacks it. Or leave UPDATE out of the rules if users never replace such objects.",
+			cause: "The webhook sets an immutable field on CREATE, but not on UPDATE if the new object lacks it. So the API server rejects kubectl replace, a restored backup, and a controller that sends the whole manifest.",
+			fix:   "On UPDATE, copy the field from the old object if the new one lacks it. If your users never replace such objects by their manifests, you can leave UPDATE out of the rules instead. A replace still fails then.",
 		},
-		FailureDrawsAgain: {
+		FailureRegenerates: {
 			requests: []string{"an update that changes nothing", "an update with the whole manifest"},
 			from:     "as it was stored", to: "after the manifest replaced it",
-			cause: "The webhook draws a new random value if the object has none, and does not look at the old object.",
-			fix:   "On UPDATE, take the value from the old object. Draw a new one only if the old object has none.",
+			cause: "The webhook generates a new random value if the object has none, and does not look at the old object.",
+			fix:   "On UPDATE, take the value from the old object. Generate a new one only if the old object has none.",
 		},
 	},
 }

@@ -43,10 +43,10 @@ const (
 	FailureLostByReplace      FailureMode = "lost by replace"      // parts are missing after the manifest replaced the object
 	FailurePutsBack           FailureMode = "puts back"            // an update cannot remove what the user once set
 	FailureCannotReplace      FailureMode = "cannot be replaced"   // the API server rejects the manifest as a replacement
-	FailureDrawsAgain         FailureMode = "draws again"          // a replacement by the manifest gets a new random value
+	FailureRegenerates        FailureMode = "regenerates"          // a replacement by the manifest gets a new random value
 	FailureCollides           FailureMode = "collides"             // the webhook derives one name from two
 )
 
 var failureModes = []FailureMode{
-	FailureGrows, FailureChanges, FailureNoOpPatch, FailureNeverSettles, FailureInvalid, FailureInvalidOnWindows, FailureServerError, FailureHangs, FailureDenied, FailureDeniedLater, FailureDecidesDifferently, FailureVaries, FailureReadsNamespace, FailureAccumulates, FailureTreatedUnlike, FailureIncomplete, FailureRemoves, FailureRemovesSample, FailureOverwrites, FailureMisuses, FailureImmutable, FailureBlocksDeletion, FailureNotTheSame, FailureSideEffect, FailureDiffers, FailureEnvelope, FailureEnvelopeAgain, FailureRounds, FailureLoses, FailureDoesNotApply, FailureDoesNotApplyAgain, FailureOrder, FailureAddsZero, FailureLostByReplace, FailurePutsBack, FailureCannotReplace, FailureDrawsAgain, FailureCollides,
+	FailureGrows, FailureChanges, FailureNoOpPatch, FailureNeverSettles, FailureInvalid, FailureInvalidOnWindows, FailureServerError, FailureHangs, FailureDenied, FailureDeniedLater, FailureDecidesDifferently, FailureVaries, FailureReadsNamespace, FailureAccumulates, FailureTreatedUnlike, FailureIncomplete, FailureRemoves, FailureRemovesSample, FailureOverwrites, FailureMisuses, FailureImmutable, FailureBlocksDeletion, FailureNotTheSame, FailureSideEffect, FailureDiffers, FailureEnvelope, FailureEnvelopeAgain, FailureRounds, FailureLoses, FailureDoesNotApply, FailureDoesNotApplyAgain, FailureOrder, FailureAddsZero, FailureLostByReplace, FailurePutsBack, FailureCannotReplace, FailureRegenerates, FailureCollides,
 }

@@ -77,7 +77,7 @@ func replacedCases() []replacedCase {
 		{"an immutable field of a claim, on CREATE only: advice, because a bound claim has others", claim, on(admissionv1.Create, class), ""},
 		{"an immutable field of a Service, on CREATE only", balanced, on(admissionv1.Create, balancer), "L6 cannot be replaced"},
 		{"an immutable field of a Service, carried over", balanced, carriesOver("loadBalancerClass", on(admissionv1.Create, balancer)), ""},
-		{"a random value of a custom resource, drawn again", job, draws, "L6 draws again"},
+		{"a random value of a custom resource, drawn again", job, draws, "L6 regenerates"},
 		{"a random value of a custom resource, carried over", job, carriesOver("id", draws), ""},
 	}
 }

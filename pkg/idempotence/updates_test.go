@@ -29,10 +29,6 @@ func on(operation admissionv1.Operation, edit change) change {
 
 func podSpecOf(doc document) document { return at(doc, "spec", "template", "spec") }
 
-func firstContainer(doc document) document {
-	return podSpecOf(doc)["containers"].([]any)[0].(document)
-}
-
 // ensured returns a change that appends a text to a list, if the list lacks it.
 func ensured(text any, path ...string) change {
 	return func(_ *admissionv1.AdmissionRequest, doc document) {
@@ -104,11 +100,12 @@ func wants(t *testing.T, report *Report, law Law) {
 // fail.
 func TestManifestAgain(t *testing.T) {
 	args := func(_ *admissionv1.AdmissionRequest, doc document) {
-		c := firstContainer(doc)
-		list, _ := c["args"].([]any)
-		if !slices.Contains(list, any("--agent")) {
-			c["args"] = append(list, "--agent")
-		}
+		forEach(podSpecOf(doc)["containers"], func(c document) {
+			list, _ := c["args"].([]any)
+			if !slices.Contains(list, any("--agent")) {
+				c["args"] = append(list, "--agent")
+			}
+		})
 	}
 	set := func(name string, value any) change {
 		return func(_ *admissionv1.AdmissionRequest, doc document) { at(doc, "spec")[name] = value }

@@ -36,7 +36,7 @@ func TestUpdateFindingsAreWeighed(t *testing.T) {
 			if id := at(doc, "spec")["id"]; id == nil || id == "" {
 				at(doc, "spec")["id"] = fmt.Sprint("id-", drawn.Add(1))
 			}
-		}, document{"id": ""}, "L6 draws again"},
+		}, document{"id": ""}, "L6 regenerates"},
 		{"draws names for the elements of each manifest", func(_ *admissionv1.AdmissionRequest, doc document) {
 			forEach(at(doc, "spec")["env"], func(e document) {
 				if e["value"] == nil {

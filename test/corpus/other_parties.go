@@ -115,8 +115,8 @@ func namesTheAccount(account bool) edit {
 	}
 }
 
-// configuresFirst sets a variable in the first container, which is another one if a container was inserted since the
-// last call.
+// configuresFirst sets a variable in the container that is first when the webhook is called. If a container was inserted
+// before it since the last call, a second container gets the variable.
 func configuresFirst(_ *review.Request, p *corev1.Pod) error {
 	return firstConfiguredWith(p, "AGENT_PORT", "15000")
 }

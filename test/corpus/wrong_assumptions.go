@@ -248,7 +248,8 @@ var selects = changes(func(d *appsv1.Deployment) {
 	setKey(&d.Spec.Template.Labels, "bugs.example.com/agent", "yes")
 })
 
-// selectsOnce does the same for new Deployments. In updates, it keeps what the stored Deployment has.
+// selectsOnce adds the label to the selector and the template of new Deployments. In an update, it does so only if the
+// selector of the stored Deployment has the label, because selectors are immutable.
 func selectsOnce(r *review.Request, d *appsv1.Deployment) error {
 	if r.Operation == "CREATE" {
 		return selects(r, d)

@@ -63,10 +63,10 @@ func removesLast(x, _ any) func(doc any) any {
 }
 
 // Zeros returns the paths to which a webhook adds a zero value: an empty text, map or list, null, 0 or false, or a map
-// that has only such values. changes are the changes that the webhook makes. A webhook may set 0 or false on purpose,
-// so these count only if it also adds other zero values, or in a custom resource if it adds several to one object, as a
-// Go type does that is written in full. If varies returns true for a path, the webhook writes other values there, so
-// that any zero value counts. An annotation or label counts only then.
+// that has only such values. changes are the changes that the webhook makes. A webhook may set 0 or false on purpose.
+// So these count only if other zero values count, too. In a custom resource, they also count if one object gets at
+// least two of them and one is a number, as from a Go type without omitempty. If varies returns true for a path, the
+// webhook writes other values there, and any zero value counts. An annotation or label counts only then.
 func Zeros(changes []tree.Change, custom bool, varies func(p tree.Path) bool) (paths []tree.Path) {
 	var unsure []tree.Path
 	for _, c := range changes {
@@ -89,13 +89,13 @@ func Zeros(changes []tree.Change, custom bool, varies func(p tree.Path) bool) (p
 	if len(paths) > 0 {
 		paths = append(paths, unsure...)
 	} else if custom {
-		paths = siblings(unsure, changes)
+		paths = inSameObject(unsure, changes)
 	}
 	return paths[:min(len(paths), mostAimed)]
 }
 
-// siblings returns the paths that are in one object with another of the paths, if one of them leads to a number.
-func siblings(paths []tree.Path, changes []tree.Change) (out []tree.Path) {
+// inSameObject returns the paths whose parent has another of the paths as a member, if one of the two leads to a number.
+func inSameObject(paths []tree.Path, changes []tree.Change) (out []tree.Path) {
 	numeric := func(p tree.Path) bool {
 		return slices.ContainsFunc(changes, func(c tree.Change) bool {
 			switch c.New.(type) {

@@ -111,7 +111,8 @@ func NameTwins(doc any) (all []Twins) {
 	return all
 }
 
-// domainOf returns the domain of a value that is a host name with at least two dots, or a wildcard.
+// domainOf returns a host name below which other host names can be added: the value itself, without a leading "*.". It
+// returns false unless the value is a host name with at least two dots and no IP address.
 func domainOf(value any) (domain string, ok bool) {
 	text, _ := value.(string)
 	text = strings.TrimPrefix(text, "*.")

@@ -77,11 +77,11 @@ func WithoutName(doc any) (any, bool) {
 	return doc, ok
 }
 
-// LateNotes returns pairs of edits for the annotations and labels of a document, at most most of them: the first edit
-// removes one, and the second adds it again.
-func LateNotes(doc any, most int) (pairs [][2]Edit) {
+// LateNotes returns at most limit pairs of edits. The first edit of a pair removes an annotation or label of the
+// document, and the second adds it again.
+func LateNotes(doc any, limit int) (pairs [][2]Edit) {
 	tree.Leaves(doc, func(p tree.Path, value any) {
-		if IsNote(p) && !IsZero(value) && len(pairs) < most {
+		if IsNote(p) && !IsZero(value) && len(pairs) < limit {
 			p := slices.Clone(p)
 			pairs = append(pairs, [2]Edit{{What: Remove, Path: p}, {What: Put, Path: p, Value: value}})
 		}

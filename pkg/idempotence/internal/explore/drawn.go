@@ -103,11 +103,11 @@ const (
 	mostWaited = 8
 )
 
-// WithoutDrawn checks L3 on the objects of a finding about another law that compares two results. It returns the finding
-// of the same check after the random values of the webhook are set aside. It returns nil if there is none any more: then
-// the finding has the same cause as the finding about L3.
+// WithoutDrawn checks L3 on the objects of a finding about another law that compares two results. It sets the random
+// values of the webhook aside, checks the case again, and returns the new finding. It returns nil if the random values
+// were the only cause.
 //
-// If the run does not check L3, or if quietly is set, the values are set aside without a finding about L3.
+// The check reports the random values under L3, unless quietly is set or the run does not check L3.
 func (r *Run) WithoutDrawn(f *laws.Finding, quietly bool) *laws.Finding {
 	changes, ok := r.Differences(f)
 	if !ok || len(changes) == 0 || f.Case.Law == laws.L3 || r.Impure || r.varied >= mostVariedFindings {

@@ -54,8 +54,8 @@ const SimilarNames Variant = "similar names"
 // one name from several of these names.
 const ManyNames Variant = "many names"
 
-// LateNote is a variant of L4b. The edit adds an annotation or label of a sample, from which the webhook may derive
-// values. If the object lacks it, the webhook may set a default and keep that, but an empty value is no default.
+// LateNote is a variant of L4b. The object lacks an annotation or label that it had, and the edit adds it again between
+// two calls. A webhook may set a default while the annotation is missing, and keep it, but not an empty value.
 const LateNote Variant = "late note"
 
 // Variants of L6.

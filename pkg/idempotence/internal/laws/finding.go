@@ -44,7 +44,7 @@ func (t *Trial) Differences(f *Finding) ([]tree.Change, bool) {
 			return c.Kind == tree.Moved
 		case Removes, Overwrites, RemovesSample, Incomplete, LostByReplace:
 			return c.Kind == tree.Moved || c.Kind == tree.Added
-		case DrawsAgain:
+		case Regenerates:
 			return c.Kind != tree.Replaced
 		case ReadsNamespace:
 			return c.Path.String() == "metadata.namespace"
@@ -63,7 +63,7 @@ func (f *Finding) compared() (from, to *objects.Object) {
 			return nil, nil
 		}
 		return o[n-2].After, o[n-1].After
-	case Varies, Differs, Incomplete, LostByReplace, DrawsAgain, ReadsNamespace:
+	case Varies, Differs, Incomplete, LostByReplace, Regenerates, ReadsNamespace:
 		return o[0].After, o[1].After
 	case TreatedUnlike:
 		return o[1].After, o[n-1].After

@@ -72,18 +72,18 @@ func (l lateAdditions) check(c *Case) *Finding {
 		v.Summary = "after an addition between two calls, " + same
 		return v
 	}
-	if same := marksTwo(x.Doc, first.After.Doc, late.After.Doc, fresh.After.Doc, differences); same != "" && atFront(c.Edits) && !tree.Equal(edited.Doc, late.After.Doc) {
+	if same := setsInSecond(x.Doc, first.After.Doc, late.After.Doc, fresh.After.Doc, differences); same != "" && atFront(c.Edits) && !tree.Equal(edited.Doc, late.After.Doc) {
 		v.Summary = "after an addition between two calls, " + same
 		return v
 	}
-	if onlySwapped(differences, late.After.Doc, fresh.After.Doc) || ofSibling(c.Edits, x, first.After, differences) || l.setOnce(c.Law, x, first.After, late.After, fresh.After, atFront(c.Edits), l.twice) {
+	if onlyReordered(differences, late.After.Doc, fresh.After.Doc) || ofSibling(c.Edits, x, first.After, differences) || l.setOnce(c.Law, x, first.After, late.After, fresh.After, atFront(c.Edits), l.twice) {
 		v.Advice = true
 	}
 	return v
 }
 
-// keptEmpty returns a finding if the webhook wrote empty values in its first call, and does not replace them by the values
-// that it derives from an annotation or label which comes later.
+// keptEmpty returns a finding if the first call sets an empty value that the webhook derives from an annotation or
+// label, and a later call keeps it although the annotation or label was added.
 func (l lateAdditions) keptEmpty(c *Case, x *objects.Object, first, late, start, fresh *session.Outcome) *Finding {
 	for _, d := range l.content(c.Law, late.After, fresh.After) {
 		if tree.Has(x.Doc, d.Path) || edits.IsZero(d.New) {
@@ -92,7 +92,7 @@ func (l lateAdditions) keptEmpty(c *Case, x *objects.Object, first, late, start,
 		set, ok := tree.Get(first.After.Doc, d.Path)
 		empty := d.Kind == tree.Replaced && ok && edits.IsZero(set) && edits.IsZero(d.Old)
 		if empty || d.Kind == tree.Added && isEmptyVariable(first.After.Doc, d.Path) {
-			return l.Finding(c, AddsZero, fmt.Sprintf("the webhook sets %s to an empty value, and keeps that when %s is added, although it then means %s",
+			return l.Finding(c, AddsZero, fmt.Sprintf("the webhook sets %s to an empty value, and keeps it when %s is added. If that is there at the first call, the webhook sets %s",
 				d.Path, c.Edits[0].Path, brief(d.New)), first, late, start, fresh)
 		}
 	}
@@ -129,9 +129,9 @@ func sharedValue(differences []tree.Change, late, fresh any) string {
 	return ""
 }
 
-// onlySwapped reports whether all differences are values that the elements of a list have in another order, such as
-// numbers that the webhook gives to elements. Each value is then still unique.
-func onlySwapped(differences []tree.Change, late, fresh any) bool {
+// onlyReordered reports whether the elements of a list have the same values in late and fresh, but in another order. For
+// example, the webhook numbers the elements. Each number is then still unique.
+func onlyReordered(differences []tree.Change, late, fresh any) bool {
 	return !slices.ContainsFunc(differences, func(d tree.Change) bool {
 		for i, step := range d.Path {
 			if !step.Element || d.Kind != tree.Replaced {
@@ -147,26 +147,27 @@ func onlySwapped(differences []tree.Change, late, fresh any) bool {
 	})
 }
 
-// marksTwo describes a value that the webhook sets in one element of a list: in another one in its second call, and in
-// only one if the addition comes before the first call. It returns an empty string if there is no such value.
-func marksTwo(x, first, late, fresh any, differences []tree.Change) string {
+// setsInSecond describes a value that two elements of a list have in late. The webhook set it in one element in its
+// first call, and in another one after the addition. If the addition comes before the first call, only one element has
+// the value. setsInSecond returns an empty string if there is no such value.
+func setsInSecond(x, first, late, fresh any, differences []tree.Change) string {
 	for _, d := range differences {
 		for i, step := range d.Path {
 			if !step.Element || i+1 == len(d.Path) {
 				continue
 			}
 			list, rest := d.Path[:i], d.Path[i+1:]
-			count := func(doc any) int { return having(doc, list, rest) }
+			count := func(doc any) int { return countWith(doc, list, rest) }
 			if count(x) == 0 && count(first) == 1 && count(late) == 2 && count(fresh) == 1 {
-				return fmt.Sprintf("two elements of %s have %s, but only one has if the addition comes before the first call", list, rest)
+				return fmt.Sprintf("two elements of %s have %s, but only one has it if the addition comes before the first call", list, rest)
 			}
 		}
 	}
 	return ""
 }
 
-// having returns the number of elements of a list with a value at a path.
-func having(doc any, list, rest tree.Path) (n int) {
+// countWith returns the number of elements of the list at path list that have a value at path rest.
+func countWith(doc any, list, rest tree.Path) (n int) {
 	value, _ := tree.Get(doc, list)
 	elements, _ := value.([]any)
 	for _, element := range elements {

@@ -48,7 +48,7 @@ func (l updates) takesAgain(c *Case) *Finding {
 		return nil // the manifest cannot be applied
 	}
 	changes := slices.DeleteFunc(l.withoutEncoding(l.differences(c.Law, stored.After, out.After)), func(d tree.Change) bool {
-		byApply := d.Kind == tree.Moved && l.sameOrder(d.Path, applied, out.After) // an apply merges lists in an order of its own
+		byApply := d.Kind == tree.Moved && (!out.Patched || l.sameOrder(d.Path, applied, out.After)) // an apply merges lists in an order of its own
 		return byApply || sameQuantity(d.Old, d.New) || l.isWrittenZero(manifest, d.Path)
 	})
 	if len(changes) > 0 {

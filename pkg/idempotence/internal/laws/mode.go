@@ -43,6 +43,6 @@ const (
 	LostByReplace      Mode = "lost by replace"
 	PutsBack           Mode = "puts back"
 	CannotReplace      Mode = "cannot be replaced"
-	DrawsAgain         Mode = "draws again"
+	Regenerates        Mode = "regenerates"
 	Collides           Mode = "collides"
 )

@@ -45,7 +45,7 @@ func (l similarNames) check(c *Case) *Finding {
 	}
 	inNote := edits.IsNote(c.Edits[0].Path) // the API server accepts any name in an annotation, and then its error is clear
 	if problems := l.problems(c.Law, alike.After); !inNote && len(problems) > 0 && len(l.problems(c.Law, plain.After)) == 0 {
-		return l.refused(c, "if two names differ in little, ", problems, plain, alike)
+		return l.refused(c, "if two names are similar, ", problems, plain, alike)
 	}
 	if v := l.collision(c, l.derived(sent, plain), l.derived(alikeSent, alike), plain, alike); v != nil {
 		return v
@@ -54,10 +54,10 @@ func (l similarNames) check(c *Case) *Finding {
 	if added >= expected || len(slices.DeleteFunc(l.differences(c.Law, plain.After, alike.After), func(d tree.Change) bool { return d.Kind == tree.Moved })) == 0 {
 		return nil
 	}
-	return l.Finding(c, Incomplete, fmt.Sprintf("if two names differ in little, the webhook confuses the elements: it adds %d values instead of %d", added, expected), plain, alike)
+	return l.Finding(c, Incomplete, fmt.Sprintf("if two names are similar, the webhook confuses the elements: it adds %d values instead of %d", added, expected), plain, alike)
 }
 
-// derived returns the texts that a webhook added to an object, by their places: paths without the keys of elements.
+// derived returns the texts that a webhook added to an object, by the pattern of their path (see placeOf).
 func (l similarNames) derived(sent *objects.Object, out *session.Outcome) map[string][]string {
 	texts := map[string][]string{}
 	for _, c := range l.differences(L5, sent, out.After) {
@@ -75,15 +75,15 @@ func (l similarNames) derived(sent *objects.Object, out *session.Outcome) map[st
 	return texts
 }
 
-// collision returns a finding if the webhook derives fewer different texts for one place from similar names than from
-// plain names. It is advice unless the text is a name or path, because others may share one.
+// collision returns a finding if the webhook derives the same text from two similar names, but different texts from two
+// plain names. It is advice unless the text is a reference: two elements may share a label, but not a name or path.
 func (l similarNames) collision(c *Case, plain, alike map[string][]string, outcomes ...*session.Outcome) *Finding {
 	for _, place := range slices.Sorted(maps.Keys(plain)) {
 		expected, got := plain[place], alike[place]
 		if len(expected) != len(got) || len(distinctIn(got)) >= len(distinctIn(expected)) {
 			continue
 		}
-		v := l.Finding(c, Collides, fmt.Sprintf("if two names differ in little, the webhook derives the same %s from both: %s", place, brief(twiceIn(got))), outcomes...)
+		v := l.Finding(c, Collides, fmt.Sprintf("from two similar names, the webhook derives the same %s: %s", place, brief(twiceIn(got))), outcomes...)
 		v.Advice = !isReference(place)
 		return v
 	}

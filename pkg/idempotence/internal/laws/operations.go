@@ -33,7 +33,7 @@ func (l afterCreation) check(c *Case) *Finding {
 	if c.Law == L2 {
 		return l.allowsUpdate(c, x, created, first)
 	}
-	if v := l.followsName(c, x, stored, created, first); v != nil {
+	if v := l.changesWithName(c, x, stored, created, first); v != nil {
 		return v
 	}
 	if !first.OK() || len(l.Kind.UpdateProblems(first.After, stored)) > 0 {
@@ -49,10 +49,10 @@ func (l afterCreation) check(c *Case) *Finding {
 	return nil
 }
 
-// followsName checks that the first update of an object x that was created with a generateName does not replace what the
-// webhook set at its creation, where the object had no name yet. An object that had its name from the start shows
-// whether the update does that for another reason.
-func (l afterCreation) followsName(c *Case, x, stored *objects.Object, created, update *session.Outcome) *Finding {
+// changesWithName returns a finding if x was created with a generateName, and its first update replaces values that the
+// webhook set while the object had no name. There is no finding if an object that was created with this name has such
+// changes, too: then they do not depend on the name.
+func (l afterCreation) changesWithName(c *Case, x, stored *objects.Object, created, update *session.Outcome) *Finding {
 	if objects.NameOf(x) != "" || !update.OK() {
 		return nil
 	}
@@ -76,10 +76,11 @@ func (l afterCreation) followsName(c *Case, x, stored *objects.Object, created, 
 	if !again.OK() || len(l.replacedParts(x, plain.After, same, again.After)) > 0 {
 		return nil
 	}
-	return l.Finding(c, Changes, "the object was created without a name, and the first update, which has the generated name, replaces what the webhook set: "+summary(changes), created, update)
+	return l.Finding(c, Changes, "the object was created with a generateName. The first update, in which it has a name, replaces values that the webhook set: "+summary(changes), created, update)
 }
 
-// createdAs returns the result for the creation of an object, during updates.
+// createdAs returns the result of the webhook for the creation of doc. It sets l.Operation to CREATE for this call,
+// because the case checks updates. It returns false if doc is invalid, is denied, or has an invalid result.
 func (l afterCreation) createdAs(doc any) (*session.Outcome, bool) {
 	update := l.Operation
 	l.Operation = admissionv1.Create
@@ -92,8 +93,8 @@ func (l afterCreation) createdAs(doc any) (*session.Outcome, bool) {
 	return out, out.OK() && len(l.Kind.Problems(out.After)) == 0
 }
 
-// replacedParts returns the values that a webhook set at the creation of x, with the result created, and that an update
-// of the stored object replaces.
+// replacedParts returns the values that the webhook set when x was created and that an update of stored then replaced.
+// created is the result of the creation, and updated that of the update.
 func (l afterCreation) replacedParts(x, created, stored, updated *objects.Object) []tree.Change {
 	return slices.DeleteFunc(l.differences(L1, stored, updated), func(d tree.Change) bool {
 		was, had := tree.Get(x.Doc, d.Path)

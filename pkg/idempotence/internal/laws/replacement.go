@@ -55,7 +55,7 @@ func (l updates) takesReplacement(c *Case) *Finding {
 		case !refused:
 			return l.Finding(c, Immutable, "the object cannot be replaced by its manifest, because the webhook changes immutable fields: "+text, stored, out)
 		case l.replaceable(c.Object):
-			v := l.Finding(c, CannotReplace, "the object cannot be replaced by its manifest, because that lacks immutable fields which the webhook set: "+text, stored, out)
+			v := l.Finding(c, CannotReplace, "the object cannot be replaced by its manifest: the manifest lacks immutable fields that the webhook has set: "+text, stored, out)
 			v.Advice = l.Kind.Kind == "PersistentVolumeClaim" // binding sets further immutable fields
 			return v
 		}
@@ -66,7 +66,7 @@ func (l updates) takesReplacement(c *Case) *Finding {
 	}
 	lost := l.lostByReplace(c.Law, stored.After, out.After)
 	if len(lost) == 0 {
-		return l.drawsAgain(c, plain, stored, out)
+		return l.regenerates(c, plain, stored, out)
 	}
 	v := l.Finding(c, LostByReplace, "if the manifest replaces the object, the webhook does not add its parts again: "+summary(lost), stored, out)
 	v.Advice = !slices.ContainsFunc(lost, func(d tree.Change) bool { return isComposite(d.Old) || isElement(d, d.Kind) }) && l.changesNoUpdate(plain)
@@ -74,7 +74,7 @@ func (l updates) takesReplacement(c *Case) *Finding {
 }
 
 // replaceable reports whether users can replace objects of the kind by their manifests if no webhook changes them. They
-// cannot replace Pods and Jobs, because the API server adds immutable fields to these at their creation.
+// cannot replace Pods, nor Jobs whose manifest has no selector, because creation adds immutable fields to these.
 func (l updates) replaceable(doc any) bool {
 	if l.Kind.GoType == nil {
 		return true
@@ -84,16 +84,16 @@ func (l updates) replaceable(doc any) bool {
 
 var jobSelector = tree.Path{{Name: "spec"}, {Name: "selector"}}
 
-// drawsAgain checks that the webhook does not replace a random value that it drew at the creation of the object. Metadata
-// and times do not count, because a webhook may record there when the object was last written.
-func (l updates) drawsAgain(c *Case, manifest *objects.Object, stored, replaced *session.Outcome) *Finding {
+// regenerates returns a finding if a replacement by the manifest gets other random values than the stored object. It
+// ignores metadata and times, because a webhook may record there when the object was last written.
+func (l updates) regenerates(c *Case, manifest *objects.Object, stored, replaced *session.Outcome) *Finding {
 	changes := slices.DeleteFunc(l.differences(c.Law, stored.After, replaced.After), func(d tree.Change) bool {
 		return d.Kind != tree.Replaced || d.Path[0].Name == "metadata" || d.Path[0].Name == "status" || !l.drawn(d.Path) || l.isOfTime(manifest, d.Path)
 	})
 	if len(changes) == 0 {
 		return nil
 	}
-	return l.Finding(c, DrawsAgain, "if the manifest replaces the object, the webhook replaces its random values: "+summary(changes), stored, replaced)
+	return l.Finding(c, Regenerates, "if the manifest replaces the object, the webhook replaces its random values: "+summary(changes), stored, replaced)
 }
 
 // changesNoUpdate reports whether the webhook changes nothing in an update of x. It then sets its defaults only at the

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package strangers
+package independent
 
 import (
 	"bytes"
@@ -19,14 +19,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A prover calls a handler as an API server does, in plain code.
+// A prover calls a handler with AdmissionReviews and applies its patches. It honours the operations of the rules, but
+// neither the selectors nor the defaults and validation of an API server.
 type prover struct {
 	t *testing.T
 	c hookCase
 	h http.Handler
 }
 
-// restart is a new instance of the server.
+// restart replaces the handler by a new instance, as a restart of the server does.
 func (p *prover) restart() { p.h = p.c.New() }
 
 // object parses YAML.
@@ -57,7 +58,7 @@ func (p *prover) create(object map[string]any) (map[string]any, error) {
 	return p.call(admissionv1.Create, object, nil)
 }
 
-// created is create for objects that must be admitted.
+// created creates an object, and fails the test if the webhook denies it.
 func (p *prover) created(object map[string]any) map[string]any {
 	p.t.Helper()
 	out, err := p.create(object)
@@ -80,7 +81,7 @@ func (p *prover) updated(old, object map[string]any) map[string]any {
 	return out
 }
 
-// call sends one request, if the registration asks for it, and applies the patch.
+// call sends one request if the rules have the operation, and returns the object with the patch applied.
 func (p *prover) call(operation admissionv1.Operation, object, old map[string]any) (map[string]any, error) {
 	p.t.Helper()
 	asked := false

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package strangers has mutating webhooks by an author who had not read the idempotence harness: half of them broken,
-// half of them correct. They are written as platform teams write them, with encoding/json, Go types or
-// controller-runtime. Plain code proves which ones are broken, and the harness is tested on all of them.
-package strangers
+// Package independent has mutating webhooks whose author had not read the idempotence harness. 24 are broken and 24 are
+// correct. They use encoding/json, Go types or controller-runtime, as platform teams do. A proof for each one shows,
+// without the harness, whether it is broken. TestHarness runs the harness on all of them.
+package independent
 
 import (
 	"net/http"
@@ -25,7 +25,7 @@ type hookCase struct {
 	New     func() http.Handler
 	Samples []string // YAML
 	CRDs    []string // YAML
-	// Proof returns the wrong result that it has seen, or nothing. It is nil for some correct ones.
+	// Proof returns a description of the wrong result, or "" if there is none.
 	Proof func(p *prover) string
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package strangers
+package independent
 
 import (
 	"encoding/json"
@@ -54,7 +54,7 @@ func operations(ops []patchOp) ([]byte, error) {
 	return json.Marshal(ops)
 }
 
-// difference is the patch from the request's object to the changed one.
+// difference returns the JSON patch from the object of the request to the changed object.
 func difference(raw []byte, changed any) ([]byte, error) {
 	want, err := json.Marshal(changed)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// A strangerCase is a webhook, and the violations that the harness must report.
-type strangerCase struct {
+// A independentCase is a webhook, and the violations that the harness must report.
+type independentCase struct {
 	name     string
 	sample   runtime.Object
 	edit     change
@@ -28,7 +28,7 @@ type strangerCase struct {
 	onCreate bool   // the webhook does not handle UPDATE
 }
 
-func (c strangerCase) subject() Subject {
+func (c independentCase) subject() Subject {
 	resources := map[string][3]string{
 		"Ingress": {"networking.k8s.io", "v1", "ingresses"}, "Pod": {"", "v1", "pods"},
 		"Deployment": {"apps", "v1", "deployments"}, "Gateway": {"net.example.com", "v1alpha1", "gateways"},
@@ -43,7 +43,7 @@ func (c strangerCase) subject() Subject {
 	return subject
 }
 
-func (c strangerCase) run(t *testing.T) {
+func (c independentCase) run(t *testing.T) {
 	t.Parallel()
 	report, err := Run(t.Context(), c.subject(), Options{Samples: []runtime.Object{c.sample}, Objects: 8})
 	if err != nil {
@@ -152,17 +152,18 @@ func regionOf(always bool) change {
 	}
 }
 
-func marksFirst(doc document, which func(n int) int) {
+// marksFirst sets default in the first listener of a Gateway, unless it has that field.
+func marksFirst(_ *admissionv1.AdmissionRequest, doc document) {
 	listeners, _ := at(doc, "spec")["listeners"].([]any)
 	if len(listeners) == 0 {
 		return
 	}
-	if chosen := listeners[which(len(listeners))].(document); chosen["default"] == nil {
+	if chosen := listeners[0].(document); chosen["default"] == nil {
 		chosen["default"] = true
 	}
 }
 
-// withNumbers gives each listener of a Gateway that has none the lowest free number.
+// withNumbers gives each listener that has no number the lowest free one.
 func withNumbers(_ *admissionv1.AdmissionRequest, doc document) {
 	taken := map[any]bool{}
 	eachOf(doc, "listeners", func(_ int, l document) { taken[l["number"]] = true }, "spec")
@@ -175,7 +176,8 @@ func withNumbers(_ *admissionv1.AdmissionRequest, doc document) {
 	}, "spec")
 }
 
-// initFirst makes an init container the first one. With moves, it also moves it there if it exists.
+// initFirst inserts an init container as the first one if it is missing. If moves is set, it also moves an existing one
+// to the front.
 func initFirst(moves bool) change {
 	return func(_ *admissionv1.AdmissionRequest, doc document) {
 		spec := at(doc, "spec")
@@ -192,7 +194,7 @@ func initFirst(moves bool) change {
 	}
 }
 
-func strangerCases() []strangerCase {
+func independentCases() []independentCase {
 	nameOf := func(metadata document) string {
 		text, _ := metadata["name"].(string)
 		return text
@@ -220,35 +222,33 @@ func strangerCases() []strangerCase {
 			}
 		}
 	}
-	return []strangerCase{
-		{"a Secret of each host, with dashes for dots", shopIngress(), securedBy(dashed), "L5 collides", false},
-		{"a Secret of each host, by its hash", shopIngress(), securedBy(hashed), "", false},
-		{"an ID of the generateName, then of the name", shopPod(), identityOf(nameOrPrefix), "L1 changes", false},
-		{"an ID of the generateName, if there is one", shopPod(), identityOf(prefixFirst), "", false},
+	return []independentCase{
+		{"a Secret per host, named with dashes for dots", shopIngress(), securedBy(dashed), "L5 collides", false},
+		{"a Secret per host, named by a hash", shopIngress(), securedBy(hashed), "", false},
+		{"an ID from the name, or from the generateName without one", shopPod(), identityOf(nameOrPrefix), "L1 changes", false},
+		{"an ID from the generateName, or from the name without one", shopPod(), identityOf(prefixFirst), "", false},
 		{"a variable from an annotation, or empty", shopPod(), regionOf(true), "L4b adds a zero value", true},
 		{"a variable from an annotation, if there is one", shopPod(), regionOf(false), "", true},
-		{"zeros nobody asked for", shopGateway(nil), fills, "L11 adds a zero value", false},
-		{"the first listener of a custom resource", shopGateway(nil), func(_ *admissionv1.AdmissionRequest, doc document) {
-			marksFirst(doc, func(int) int { return 0 })
-		}, "L4b treated unlike", false},
-		{"numbers of listeners", shopGateway(nil), withNumbers, "", false},
+		{"zero values that the user has not set", shopGateway(nil), fills, "L11 adds a zero value", false},
+		{"the first listener of a custom resource", shopGateway(nil), marksFirst, "L4b treated unlike", false},
+		{"the lowest free number for each listener", shopGateway(nil), withNumbers, "", false},
 		{"an init container that must be first", shopPod(), initFirst(true), "L12 never settles", true},
 		{"an init container that is added as the first", shopPod(), initFirst(false), "", true},
 	}
 }
 
-// TestStrangers tests webhooks like those that people wrote who did not know the harness.
-func TestStrangers(t *testing.T) {
-	for _, c := range strangerCases() {
+// TestIndependentWebhooks tests the faults that webhooks of independent authors showed, and their correct counterparts.
+func TestIndependentWebhooks(t *testing.T) {
+	for _, c := range independentCases() {
 		t.Run(c.name, c.run)
 	}
 }
 
-// TestRandomValuesWithoutL3 tests a webhook that draws an ID and keeps it, in a run that does not check L3. Other laws must
-// not fail because of the ID.
+// TestRandomValuesWithoutL3 runs the harness without L3 on a webhook that generates an ID and keeps it. No other law
+// may fail because of the ID.
 func TestRandomValuesWithoutL3(t *testing.T) {
 	var drawn atomic.Int64
-	c := strangerCase{sample: shopGateway(nil), edit: func(_ *admissionv1.AdmissionRequest, doc document) {
+	c := independentCase{sample: shopGateway(nil), edit: func(_ *admissionv1.AdmissionRequest, doc document) {
 		if at(doc, "spec")["id"] == nil {
 			at(doc, "spec")["id"] = fmt.Sprintf("%x", sha256.Sum256([]byte{byte(drawn.Add(1)), byte(drawn.Load() >> 8)}))
 		}
