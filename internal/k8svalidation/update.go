@@ -201,6 +201,9 @@ func checkServiceUpdate(c *checker, spec, old *corev1.ServiceSpec) {
 	if spec.Type != external && old.Type != external && spec.ClusterIP != "" && old.ClusterIP != "" && spec.ClusterIP != old.ClusterIP {
 		c.invalid(specPath.Child("clusterIPs").Index(0), spec.ClusterIP, "may not change once set")
 	}
+	if spec.Type == old.Type { // otherwise, the API server drops some of the fields that depend on the type
+		checkServiceType(c, spec)
+	}
 	balancer := corev1.ServiceTypeLoadBalancer
 	if spec.Type == balancer && old.Type == balancer && !equality.Semantic.DeepEqual(spec.LoadBalancerClass, old.LoadBalancerClass) {
 		c.invalid(specPath.Child("loadBalancerClass"), spec.LoadBalancerClass, "may not change once set")

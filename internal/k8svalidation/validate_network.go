@@ -32,7 +32,7 @@ func checkService(c *checker, o *corev1.Service) {
 	if headless && (spec.Type == corev1.ServiceTypeNodePort || spec.Type == corev1.ServiceTypeLoadBalancer) {
 		c.invalid(specPath.Child("clusterIPs").Index(0), corev1.ClusterIPNone, "may not be set to 'None' for this type of service")
 	}
-	if !c.isUpdate { // the API server drops some of these fields when an update changes the type
+	if !c.isUpdate {
 		checkServiceType(c, spec)
 	}
 	checkServicePorts(c, spec)

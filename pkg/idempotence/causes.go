@@ -95,7 +95,7 @@ func deedOf(v *Violation, changes []tree.Change) (deed []string) {
 // mayBeIntended lists the failure modes that a webhook may have on purpose.
 var mayBeIntended = []FailureMode{
 	FailureOverwrites, FailureRemoves, FailureRemovesSample, FailureVaries, FailureTreatedUnlike, FailureIncomplete,
-	FailureOrder, FailureNotTheSame, FailureNeverSettles, FailureRegenerates,
+	FailureOrder, FailureNotTheSame, FailureNeverSettles, FailureRegenerates, FailureCannotReplace,
 }
 
 // mostProposed is the maximum number of exceptions that a report proposes for a finding.

@@ -38,15 +38,16 @@ const (
 	FailureLoses              FailureMode = "loses"          // an unknown field is lost
 	FailureDoesNotApply       FailureMode = "does not apply" // the API server cannot apply the patch
 	FailureDoesNotApplyAgain  FailureMode = "does not apply again"
-	FailureOrder              FailureMode = "depends on the order" // the order of two webhooks changes the result
-	FailureAddsZero           FailureMode = "adds a zero value"    // an added zero value keeps another webhook from setting the field
-	FailureLostByReplace      FailureMode = "lost by replace"      // parts are missing after the manifest replaced the object
-	FailurePutsBack           FailureMode = "puts back"            // an update cannot remove what the user once set
-	FailureCannotReplace      FailureMode = "cannot be replaced"   // the API server rejects the manifest as a replacement
-	FailureRegenerates        FailureMode = "regenerates"          // a replacement by the manifest gets a new random value
-	FailureCollides           FailureMode = "collides"             // the webhook derives one name from two
+	FailureOrder              FailureMode = "depends on the order"  // the order of two webhooks changes the result
+	FailureAddsZero           FailureMode = "adds a zero value"     // an added zero value keeps another webhook from setting the field
+	FailureLostByReplace      FailureMode = "lost by replace"       // parts are missing after the manifest replaced the object
+	FailurePutsBack           FailureMode = "puts back"             // an update cannot remove what the user once set
+	FailureCannotReplace      FailureMode = "cannot be replaced"    // the API server rejects the manifest as a replacement
+	FailureRegenerates        FailureMode = "regenerates"           // a replacement by the manifest gets a new random value
+	FailureChangesWithName    FailureMode = "changes with the name" // an update changes what followed from the generateName
+	FailureCollides           FailureMode = "collides"              // the webhook derives one name from two
 )
 
 var failureModes = []FailureMode{
-	FailureGrows, FailureChanges, FailureNoOpPatch, FailureNeverSettles, FailureInvalid, FailureInvalidOnWindows, FailureServerError, FailureHangs, FailureDenied, FailureDeniedLater, FailureDecidesDifferently, FailureVaries, FailureReadsNamespace, FailureAccumulates, FailureTreatedUnlike, FailureIncomplete, FailureRemoves, FailureRemovesSample, FailureOverwrites, FailureMisuses, FailureImmutable, FailureBlocksDeletion, FailureNotTheSame, FailureSideEffect, FailureDiffers, FailureEnvelope, FailureEnvelopeAgain, FailureRounds, FailureLoses, FailureDoesNotApply, FailureDoesNotApplyAgain, FailureOrder, FailureAddsZero, FailureLostByReplace, FailurePutsBack, FailureCannotReplace, FailureRegenerates, FailureCollides,
+	FailureGrows, FailureChanges, FailureNoOpPatch, FailureNeverSettles, FailureInvalid, FailureInvalidOnWindows, FailureServerError, FailureHangs, FailureDenied, FailureDeniedLater, FailureDecidesDifferently, FailureVaries, FailureReadsNamespace, FailureAccumulates, FailureTreatedUnlike, FailureIncomplete, FailureRemoves, FailureRemovesSample, FailureOverwrites, FailureMisuses, FailureImmutable, FailureBlocksDeletion, FailureNotTheSame, FailureSideEffect, FailureDiffers, FailureEnvelope, FailureEnvelopeAgain, FailureRounds, FailureLoses, FailureDoesNotApply, FailureDoesNotApplyAgain, FailureOrder, FailureAddsZero, FailureLostByReplace, FailurePutsBack, FailureCannotReplace, FailureRegenerates, FailureChangesWithName, FailureCollides,
 }

@@ -86,7 +86,7 @@ func howItFailed(outcomes []*session.Outcome) (sign, fix string) {
 }
 
 // inSequence lists the failure modes for which only the last request caused the difference.
-var inSequence = []FailureMode{FailureGrows, FailureChanges, FailureNeverSettles, FailureRemoves, FailureOverwrites, FailureRemovesSample, FailureNotTheSame, FailureLostByReplace, FailureRegenerates}
+var inSequence = []FailureMode{FailureGrows, FailureChanges, FailureNeverSettles, FailureRemoves, FailureOverwrites, FailureRemovesSample, FailureNotTheSame, FailureLostByReplace, FailureRegenerates, FailureChangesWithName}
 
 // mark fills Offending of the calls with the patch operations that cause the difference.
 func (v *Violation) mark(changes []tree.Change, requests int) {

@@ -225,11 +225,40 @@ func independentCases() []independentCase {
 	return []independentCase{
 		{"a Secret per host, named with dashes for dots", shopIngress(), securedBy(dashed), "L5 collides", false},
 		{"a Secret per host, named by a hash", shopIngress(), securedBy(hashed), "", false},
-		{"an ID from the name, or from the generateName without one", shopPod(), identityOf(nameOrPrefix), "L1 changes", false},
+		{"an ID from the name, or from the generateName without one", shopPod(), identityOf(nameOrPrefix), "L1 changes with the name", false},
 		{"an ID from the generateName, or from the name without one", shopPod(), identityOf(prefixFirst), "", false},
 		{"a variable from an annotation, or empty", shopPod(), regionOf(true), "L4b adds a zero value", true},
 		{"a variable from an annotation, if there is one", shopPod(), regionOf(false), "", true},
 		{"zero values that the user has not set", shopGateway(nil), fills, "L11 adds a zero value", false},
+		{"a zero and a false that are defaults", shopGateway(nil), func(_ *admissionv1.AdmissionRequest, doc document) {
+			for name, value := range map[string]any{"minimum": 0, "suspended": false} {
+				if at(doc, "spec")[name] == nil {
+					at(doc, "spec")[name] = value
+				}
+			}
+		}, "", false},
+		{"a default of false, unless an annotation says otherwise", shopPod(), func(_ *admissionv1.AdmissionRequest, doc document) {
+			notes, _ := at(doc, "metadata")["annotations"].(document)
+			if spec := at(doc, "spec"); spec["automountServiceAccountToken"] == nil {
+				spec["automountServiceAccountToken"] = notes["example.com/region"] == "north"
+			}
+		}, "", true},
+		{"one of eight shards for each listener, by a hash", shopGateway(nil), func(_ *admissionv1.AdmissionRequest, doc document) {
+			eachOf(doc, "listeners", func(_ int, l document) {
+				if name, _ := l["name"].(string); name != "" && l["shardName"] == nil {
+					l["shardName"] = fmt.Sprint("shard-", sha256.Sum256([]byte(name))[0]%8)
+				}
+			}, "spec")
+		}, "", false},
+		{"a main host that must be first", shopGateway(nil), func(_ *admissionv1.AdmissionRequest, doc document) {
+			hosts, _ := at(doc, "spec")["hosts"].([]any)
+			if i := slices.Index(hosts, any("main.example.com")); i != 0 {
+				if i > 0 {
+					hosts = slices.Delete(slices.Clone(hosts), i, i+1)
+				}
+				at(doc, "spec")["hosts"] = slices.Insert(hosts, 0, any("main.example.com"))
+			}
+		}, "", false},
 		{"the first listener of a custom resource", shopGateway(nil), marksFirst, "L4b treated unlike", false},
 		{"the lowest free number for each listener", shopGateway(nil), withNumbers, "", false},
 		{"an init container that must be first", shopPod(), initFirst(true), "L12 never settles", true},
@@ -244,20 +273,44 @@ func TestIndependentWebhooks(t *testing.T) {
 	}
 }
 
-// TestRandomValuesWithoutL3 runs the harness without L3 on a webhook that generates an ID and keeps it. No other law
-// may fail because of the ID.
+// TestRandomValuesWithoutL3 runs the harness without L3 on two webhooks. One generates an ID and keeps it: no other law
+// may fail because of the ID. The other generates a new ID in each call, so others must fail.
 func TestRandomValuesWithoutL3(t *testing.T) {
-	var drawn atomic.Int64
-	c := independentCase{sample: shopGateway(nil), edit: func(_ *admissionv1.AdmissionRequest, doc document) {
-		if at(doc, "spec")["id"] == nil {
-			at(doc, "spec")["id"] = fmt.Sprintf("%x", sha256.Sum256([]byte{byte(drawn.Add(1)), byte(drawn.Load() >> 8)}))
-		}
-	}, onCreate: true}
-	report, err := Run(t.Context(), c.subject(), Options{Samples: []runtime.Object{c.sample}, Objects: 4, Without: []Law{L3}})
-	if err != nil {
-		t.Fatal(err)
+	for name, keeps := range map[string]bool{"kept": true, "new in each call": false} {
+		t.Run(name, func(t *testing.T) {
+			var drawn atomic.Int64
+			c := independentCase{sample: shopGateway(nil), edit: func(_ *admissionv1.AdmissionRequest, doc document) {
+				if at(doc, "spec")["id"] == nil || !keeps {
+					at(doc, "spec")["id"] = fmt.Sprintf("%x", sha256.Sum256([]byte{byte(drawn.Add(1)), byte(drawn.Load() >> 8)}))
+				}
+			}, onCreate: true}
+			report, err := Run(t.Context(), c.subject(), Options{Samples: []runtime.Object{c.sample}, Objects: 4, Without: []Law{L3}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if report.OK() != keeps {
+				t.Errorf("passes %v, want %v:\n%s", report.OK(), keeps, text(report))
+			}
+		})
 	}
-	if !report.OK() {
-		t.Errorf("violations because of the ID:\n%s", text(report))
+}
+
+// TestRandomValuesAfterReplay runs the harness twice on a webhook that appends an element, and draws a new ID, in each
+// call. The cases that the first run stores must not hide the ID from the second run.
+func TestRandomValuesAfterReplay(t *testing.T) {
+	var drawn atomic.Int64
+	c := independentCase{sample: shopGateway(nil), edit: func(r *admissionv1.AdmissionRequest, doc document) {
+		appendedTo("hosts", "agent.example.com", "spec")(r, doc)
+		at(doc, "spec")["id"] = fmt.Sprintf("%x", sha256.Sum256([]byte{byte(drawn.Add(1)), byte(drawn.Load() >> 8)}))
+	}, onCreate: true}
+	store := t.TempDir()
+	for run := range 2 {
+		report, err := Run(t.Context(), c.subject(), Options{Samples: []runtime.Object{c.sample}, Objects: 4, Store: store})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := violations(report); !strings.Contains(got, "L3 varies") {
+			t.Errorf("run %d: violations %q, want one of L3:\n%s", run+1, got, text(report))
+		}
 	}
 }

@@ -4,13 +4,16 @@ package idempotence
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,9 +77,13 @@ func replacedCases() []replacedCase {
 	return []replacedCase{
 		{"an immutable field of a StatefulSet, on CREATE only", database, on(admissionv1.Create, service), "L6 cannot be replaced"},
 		{"an immutable field of a StatefulSet, carried over", database, carriesOver("serviceName", on(admissionv1.Create, service)), ""},
-		{"an immutable field of a claim, on CREATE only: advice, because a bound claim has others", claim, on(admissionv1.Create, class), ""},
+		{"an immutable field of a claim, on CREATE only: advice, because a bound claim has others", claim, on(admissionv1.Create, class), "advice"},
 		{"an immutable field of a Service, on CREATE only", balanced, on(admissionv1.Create, balancer), "L6 cannot be replaced"},
 		{"an immutable field of a Service, carried over", balanced, carriesOver("loadBalancerClass", on(admissionv1.Create, balancer)), ""},
+		{"the default of the API server for an immutable field", storageClass, on(admissionv1.Create, func(_ *admissionv1.AdmissionRequest, doc document) {
+			doc["reclaimPolicy"] = "Delete"
+		}), ""},
+		{"a time in nanoseconds", job, setsTime, ""},
 		{"a random value of a custom resource, drawn again", job, draws, "L6 regenerates"},
 		{"a random value of a custom resource, carried over", job, carriesOver("id", draws), ""},
 	}
@@ -85,7 +92,8 @@ func replacedCases() []replacedCase {
 func (c replacedCase) subject() Subject {
 	resources := map[string][3]string{
 		"StatefulSet": {"apps", "v1", "statefulsets"}, "PersistentVolumeClaim": {"", "v1", "persistentvolumeclaims"},
-		"Service": {"", "v1", "services"}, "Job": {"shop.example.com", "v1", "jobs"},
+		"Service": {"", "v1", "services"}, "StorageClass": {"storage.k8s.io", "v1", "storageclasses"},
+		"Job": {"shop.example.com", "v1", "jobs"},
 	}
 	of := resources[c.sample().GetObjectKind().GroupVersionKind().Kind]
 	return editing(of[0], of[1], of[2], onBoth, c.edit)
@@ -97,6 +105,12 @@ func (c replacedCase) run(t *testing.T, server *rest.Config) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if c.want == "advice" {
+		if !report.OK() || !slices.ContainsFunc(report.Findings, func(v *Violation) bool { return v.FailureMode == FailureCannotReplace }) {
+			t.Errorf("want advice that the object cannot be replaced:\n%s", text(report))
+		}
+		return
 	}
 	if got := violations(report); got != c.want && (c.want == "" || !strings.Contains(got, c.want)) {
 		t.Errorf("violations %q, want %q:\n%s", got, c.want, text(report))
@@ -137,6 +151,21 @@ func claim() runtime.Object {
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 		},
+	}
+}
+
+// setsTime sets an empty ID to the current time.
+func setsTime(_ *admissionv1.AdmissionRequest, doc document) {
+	if unset(doc, "id") {
+		at(doc, "spec")["id"] = time.Now().UTC().Format(time.RFC3339Nano)
+	}
+}
+
+func storageClass() runtime.Object {
+	return &storagev1.StorageClass{
+		TypeMeta:    metav1.TypeMeta{APIVersion: "storage.k8s.io/v1", Kind: "StorageClass"},
+		ObjectMeta:  metav1.ObjectMeta{Name: "fast"},
+		Provisioner: "example.com/fast",
 	}
 }
 

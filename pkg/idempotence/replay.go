@@ -80,7 +80,9 @@ func (r *run) replayCase(stored *storedCase) Replayed {
 	decided := r.Tally.Decided[inner.Law]
 	f := r.Judge(r.Try(inner))
 	if f != nil {
+		exceptions := r.Exceptions
 		f = r.WithoutDrawn(f, true)
+		r.Exceptions = exceptions[:len(exceptions):len(exceptions)] // the run must find the random values itself
 	}
 	if f == nil {
 		switch reason := r.verdicts().exempt(c.Law); {

@@ -10,6 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -44,6 +47,14 @@ func Set(obj runtime.Object) bool {
 		defaultClaim(o)
 	case *autoscalingv2.HorizontalPodAutoscaler:
 		defaultAutoscaler(o)
+	case *storagev1.StorageClass:
+		defaultStorageClass(o)
+	case *schedulingv1.PriorityClass:
+		setDefault(&o.PreemptionPolicy, corev1.PreemptLowerPriority)
+	case *rbacv1.RoleBinding:
+		defaultBinding(&o.RoleRef, o.Subjects)
+	case *rbacv1.ClusterRoleBinding:
+		defaultBinding(&o.RoleRef, o.Subjects)
 	case *corev1.ConfigMap, *corev1.ServiceAccount, *networkingv1.Ingress, *policyv1.PodDisruptionBudget:
 		// no defaults that an encoded object would show
 	default:

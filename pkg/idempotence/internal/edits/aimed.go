@@ -65,7 +65,7 @@ func removesLast(x, _ any) func(doc any) any {
 // Zeros returns the paths to which a webhook adds a zero value: an empty text, map or list, null, 0 or false, or a map
 // that has only such values. changes are the changes that the webhook makes. A webhook may set 0 or false on purpose.
 // So these count only if other zero values count, too. In a custom resource, they also count if one object gets at
-// least two of them and one is a number, as from a Go type without omitempty. If varies returns true for a path, the
+// least three of them and one is a number, as from a Go type without omitempty. If varies returns true for a path, the
 // webhook writes other values there, and any zero value counts. An annotation or label counts only then.
 func Zeros(changes []tree.Change, custom bool, varies func(p tree.Path) bool) (paths []tree.Path) {
 	var unsure []tree.Path
@@ -80,7 +80,7 @@ func Zeros(changes []tree.Change, custom bool, varies func(p tree.Path) bool) (p
 		})
 		switch {
 		case c.Path[0].Name == "metadata" || IsNote(c.Path) || c.Path[len(c.Path)-1].Element || !IsZero(c.New) || varies(c.Path):
-		case mayBeMeant(c.New):
+		case MayBeMeant(c.New):
 			unsure = append(unsure, c.Path)
 		default:
 			paths = append(paths, c.Path)
@@ -94,7 +94,11 @@ func Zeros(changes []tree.Change, custom bool, varies func(p tree.Path) bool) (p
 	return paths[:min(len(paths), mostAimed)]
 }
 
-// inSameObject returns the paths whose parent has another of the paths as a member, if one of the two leads to a number.
+// fewestOfType is the minimum number of zero values in one object that look like those of a Go type.
+const fewestOfType = 3
+
+// inSameObject returns the paths whose parents have at least fewestOfType of the paths as members, if one of these leads to
+// a number.
 func inSameObject(paths []tree.Path, changes []tree.Change) (out []tree.Path) {
 	numeric := func(p tree.Path) bool {
 		return slices.ContainsFunc(changes, func(c tree.Change) bool {
@@ -105,19 +109,22 @@ func inSameObject(paths []tree.Path, changes []tree.Change) (out []tree.Path) {
 			return false
 		})
 	}
-	for i, p := range paths {
-		for j, other := range paths {
-			if i != j && slices.Equal(p[:len(p)-1], other[:len(other)-1]) && (numeric(p) || numeric(other)) {
-				out = append(out, p)
-				break
+	for _, p := range paths {
+		var inParent []tree.Path
+		for _, other := range paths {
+			if slices.Equal(p[:len(p)-1], other[:len(other)-1]) {
+				inParent = append(inParent, other)
 			}
+		}
+		if len(inParent) >= fewestOfType && slices.ContainsFunc(inParent, numeric) {
+			out = append(out, p)
 		}
 	}
 	return out
 }
 
-// mayBeMeant reports whether a zero value has a number or a boolean, which a webhook may set on purpose.
-func mayBeMeant(zero any) (meant bool) {
+// MayBeMeant reports whether a zero value has a number or a boolean, which a webhook may set on purpose.
+func MayBeMeant(zero any) (meant bool) {
 	tree.Leaves(zero, func(_ tree.Path, leaf any) {
 		switch leaf.(type) {
 		case bool, int64, float64:

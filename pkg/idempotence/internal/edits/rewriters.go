@@ -69,13 +69,13 @@ func inContainers(doc any, change func(c Fields)) any {
 // Unordered are the lists whose order has no meaning.
 var Unordered = []string{"volumes", "volumeMounts", "tolerations", "imagePullSecrets", "hostAliases"}
 
-// sets are lists of texts whose order has no meaning.
-var sets = []string{"hosts", "accessModes", "policyTypes"}
+// sets are lists of texts in built-in objects whose order has no meaning.
+var sets = []string{"tls.hosts", "spec.accessModes", "spec.policyTypes"}
 
 // sorted sorts the lists whose order has no meaning.
 func sorted(doc any) any {
 	tree.Lists(doc, func(p tree.Path, list []any) {
-		if !slices.Contains(Unordered, p.Last()) && !slices.Contains(sets, p.Last()) {
+		if !slices.Contains(Unordered, p.Last()) && !slices.Contains(sets, fieldOf(p)) {
 			return
 		}
 		ordered := slices.Clone(list)
@@ -88,6 +88,17 @@ func sorted(doc any) any {
 		}
 	})
 	return doc
+}
+
+// fieldOf returns the last two names in a path, such as "tls.hosts".
+func fieldOf(p tree.Path) string {
+	var names []string
+	for _, step := range p {
+		if !step.Element {
+			names = append(names, step.Name)
+		}
+	}
+	return strings.Join(names[max(0, len(names)-2):], ".")
 }
 
 // withName sets the name of an object that has only a generateName, before the API server does so.

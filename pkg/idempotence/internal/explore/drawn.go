@@ -49,6 +49,13 @@ func (r *Run) SetAside(f *laws.Finding) bool {
 	return true
 }
 
+// setAsideKept sets aside the values of a finding about L3 that is not reported, if later calls keep them.
+func (r *Run) setAsideKept(f *laws.Finding) {
+	before := len(r.Exceptions)
+	r.SetAside(f)
+	r.Exceptions = slices.DeleteFunc(r.Exceptions, func(e laws.Exception) bool { return e.Law == "" && !slices.Contains(r.Exceptions[:before], e) })
+}
+
 // setAsideToo sets aside the values of a finding about L3 that repeats an earlier one. Its values may be in an element
 // for which no exception exists yet. Otherwise, other laws would fail because of them.
 func (r *Run) setAsideToo(f *laws.Finding) {
@@ -133,7 +140,7 @@ func (r *Run) WithoutDrawn(f *laws.Finding, quietly bool) *laws.Finding {
 				if !quietly {
 					r.try(c)
 				} else if drawn, _ := r.Check(c); drawn != nil {
-					r.SetAside(drawn)
+					r.setAsideKept(drawn)
 				}
 			}
 		}

@@ -285,13 +285,24 @@ func (r *Run) additions(random *rand.Rand, doc any) []edits.Edit {
 	return all
 }
 
-// legal returns those edits that the API server accepts together. It tries each edit after the edits that it accepted
-// before.
-func (r *Run) legal(x *objects.Object, edits []edits.Edit) (legal []edits.Edit) {
-	for _, e := range edits {
-		if _, ok := r.Edited(x, append(slices.Clone(legal), e)); ok {
-			legal = append(legal, e)
-		}
+// legal returns those edits that the API server accepts together. If it rejects all of them, legal divides them in two
+// halves, and tries the second half after the edits of the first one that are accepted.
+func (r *Run) legal(x *objects.Object, list []edits.Edit) []edits.Edit {
+	return r.legalAfter(x, nil, list)
+}
+
+// legalAfter does the same for edits that follow the accepted ones. It returns accepted and those that it adds.
+func (r *Run) legalAfter(x *objects.Object, accepted, list []edits.Edit) []edits.Edit {
+	if len(list) == 0 {
+		return accepted
 	}
-	return legal
+	all := slices.Concat(accepted, list)
+	if _, ok := r.Edited(x, all); ok {
+		return all
+	}
+	if len(list) == 1 {
+		return accepted
+	}
+	half := len(list) / 2
+	return r.legalAfter(x, r.legalAfter(x, accepted, list[:half]), list[half:])
 }

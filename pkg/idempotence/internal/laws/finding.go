@@ -42,9 +42,9 @@ func (t *Trial) Differences(f *Finding) ([]tree.Change, bool) {
 		switch f.Mode {
 		case TreatedUnlike, Order, AddsZero:
 			return c.Kind == tree.Moved
-		case Removes, Overwrites, RemovesSample, Incomplete, LostByReplace:
+		case Removes, Overwrites, RemovesSample, Incomplete, LostByReplace, CannotReplace:
 			return c.Kind == tree.Moved || c.Kind == tree.Added
-		case Regenerates:
+		case Regenerates, ChangesWithName:
 			return c.Kind != tree.Replaced
 		case ReadsNamespace:
 			return c.Path.String() == "metadata.namespace"
@@ -63,7 +63,7 @@ func (f *Finding) compared() (from, to *objects.Object) {
 			return nil, nil
 		}
 		return o[n-2].After, o[n-1].After
-	case Varies, Differs, Incomplete, LostByReplace, Regenerates, ReadsNamespace:
+	case Varies, Differs, Incomplete, LostByReplace, Regenerates, CannotReplace, ChangesWithName, ReadsNamespace:
 		return o[0].After, o[1].After
 	case TreatedUnlike:
 		return o[1].After, o[n-1].After

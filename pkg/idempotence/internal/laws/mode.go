@@ -44,5 +44,6 @@ const (
 	PutsBack           Mode = "puts back"
 	CannotReplace      Mode = "cannot be replaced"
 	Regenerates        Mode = "regenerates"
+	ChangesWithName    Mode = "changes with the name"
 	Collides           Mode = "collides"
 )

@@ -47,7 +47,8 @@ func (l similarNames) check(c *Case) *Finding {
 	if problems := l.problems(c.Law, alike.After); !inNote && len(problems) > 0 && len(l.problems(c.Law, plain.After)) == 0 {
 		return l.refused(c, "if two names are similar, ", problems, plain, alike)
 	}
-	if v := l.collision(c, l.derived(sent, plain), l.derived(alikeSent, alike), plain, alike); v != nil {
+	if v := l.collision(c, l.derived(sent, plain), l.derived(alikeSent, alike), plain, alike); v != nil && !l.sharesAnyway(x, c.Edits[:n/2]) {
+		v.Advice = v.Advice || onlyCase(c.Edits[n/2:])
 		return v
 	}
 	added, expected := tree.Size(alike.After.Doc)-tree.Size(alikeSent.Doc), tree.Size(plain.After.Doc)-tree.Size(sent.Doc)
@@ -67,12 +68,99 @@ func (l similarNames) derived(sent *objects.Object, out *session.Outcome) map[st
 		tree.Leaves(c.New, func(p tree.Path, leaf any) {
 			if text, ok := leaf.(string); ok {
 				at := tree.Path(slices.Concat(c.Path, p))
+				if isOfContainer(at) {
+					return
+				}
 				place := placeOf(at)
 				texts[place] = append(texts[place], text)
 			}
 		})
 	}
 	return texts
+}
+
+// isOfContainer reports whether a path leads to a part of a container, such as the path of a mount, that other containers
+// may have, too.
+func isOfContainer(p tree.Path) bool {
+	for i := range p[:max(0, len(p)-2)] {
+		if p[i].Element || !strings.HasSuffix(strings.ToLower(p[i].Name), "containers") || !p[i+1].Element {
+			continue
+		}
+		switch p[i+2].Name {
+		case "volumeMounts", "volumeDevices", "ports", "terminationMessagePath":
+			return true
+		case "env":
+			return p.Last() == "name"
+		}
+	}
+	return false
+}
+
+// sharesAnyway reports whether the webhook derives the same text also from two names that have nothing in common. It then
+// divides the elements into groups, for example by a short hash. list has two edits that add elements.
+func (l similarNames) sharesAnyway(x *objects.Object, list []edits.Edit) bool {
+	for i := 0; i+1 < len(words); i += 2 {
+		var pair []edits.Edit
+		for n, e := range list {
+			named, ok := withWord(e, words[i+n])
+			if !ok {
+				return false
+			}
+			pair = append(pair, named)
+		}
+		object, ok := l.Edited(x, pair)
+		if !ok {
+			continue
+		}
+		out := l.F(l.Fresh(), session.Query{Object: object})
+		if !out.OK() {
+			continue
+		}
+		for _, texts := range l.derived(object, out) {
+			if len(texts) == len(pair) && len(distinctIn(texts)) < len(texts) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// onlyCase reports whether the edits add two elements whose names differ only in case.
+func onlyCase(list []edits.Edit) bool {
+	names := make([]string, 0, len(list))
+	for _, e := range list {
+		switch value := e.Value.(type) {
+		case string:
+			names = append(names, strings.ToLower(value))
+		case map[string]any:
+			names = append(names, strings.ToLower(fmt.Sprint(value["name"], value["host"])))
+		}
+	}
+	return len(names) == 2 && names[0] == names[1]
+}
+
+// withWord returns an edit that adds the same element under another name. In a host name, the word replaces the first
+// label. It returns false if the edit adds no element with a name.
+func withWord(e edits.Edit, word string) (edits.Edit, bool) {
+	inDomain := func(host string) string {
+		_, domain, _ := strings.Cut(host, ".")
+		return word + "." + domain
+	}
+	switch value := e.Value.(type) {
+	case string:
+		e.Value = inDomain(value)
+		return e, e.What == edits.Insert && strings.Contains(value, ".")
+	case map[string]any:
+		value = maps.Clone(value)
+		if host, ok := value["host"].(string); ok && value["name"] == nil {
+			value["host"] = inDomain(host)
+		} else {
+			value["name"] = word
+		}
+		e.Value = value
+		return e, e.What == edits.Insert
+	}
+	return e, false
 }
 
 // collision returns a finding if the webhook derives the same text from two similar names, but different texts from two
@@ -151,14 +239,10 @@ func (l manyNames) countsOnly(x *objects.Object, list []edits.Edit, without, eac
 		for group := range groups {
 			var some []edits.Edit
 			for i, word := range words[group*size : (group+1)*size] {
-				e := list[i%len(list)]
-				fields, isObject := e.Value.(map[string]any)
-				if e.What != edits.Insert || !isObject {
+				e, ok := withWord(list[i%len(list)], word)
+				if !ok {
 					return false
 				}
-				fields = maps.Clone(fields)
-				fields["name"] = word
-				e.Value = fields
 				some = append(some, e)
 			}
 			if out, added := l.added(x, some); out != nil && added < without+each*size {

@@ -76,7 +76,9 @@ func (l afterCreation) changesWithName(c *Case, x, stored *objects.Object, creat
 	if !again.OK() || len(l.replacedParts(x, plain.After, same, again.After)) > 0 {
 		return nil
 	}
-	return l.Finding(c, Changes, "the object was created with a generateName. The first update, in which it has a name, replaces values that the webhook set: "+summary(changes), created, update)
+	shown := *created
+	shown.After = stored
+	return l.Finding(c, ChangesWithName, "the object was created with a generateName. The first update, in which it has a name, replaces values that the webhook set: "+summary(changes), &shown, update)
 }
 
 // createdAs returns the result of the webhook for the creation of doc. It sets l.Operation to CREATE for this call,

@@ -56,7 +56,7 @@ func (l updates) takesReplacement(c *Case) *Finding {
 			return l.Finding(c, Immutable, "the object cannot be replaced by its manifest, because the webhook changes immutable fields: "+text, stored, out)
 		case l.replaceable(c.Object):
 			v := l.Finding(c, CannotReplace, "the object cannot be replaced by its manifest: the manifest lacks immutable fields that the webhook has set: "+text, stored, out)
-			v.Advice = l.Kind.Kind == "PersistentVolumeClaim" // binding sets further immutable fields
+			v.Advice = slices.Contains(lockedLater, l.Kind.Kind)
 			return v
 		}
 		return nil
@@ -73,6 +73,10 @@ func (l updates) takesReplacement(c *Case) *Finding {
 	return v
 }
 
+// lockedLater are kinds that users seldom replace, or that a webhook may lock on purpose. Binding sets further immutable
+// fields of a claim, and the field immutable locks ConfigMaps and Secrets.
+var lockedLater = []string{"PersistentVolumeClaim", "ConfigMap", "Secret"}
+
 // replaceable reports whether users can replace objects of the kind by their manifests if no webhook changes them. They
 // cannot replace Pods, nor Jobs whose manifest has no selector, because creation adds immutable fields to these.
 func (l updates) replaceable(doc any) bool {
@@ -85,15 +89,18 @@ func (l updates) replaceable(doc any) bool {
 var jobSelector = tree.Path{{Name: "spec"}, {Name: "selector"}}
 
 // regenerates returns a finding if a replacement by the manifest gets other random values than the stored object. It
-// ignores metadata and times, because a webhook may record there when the object was last written.
+// ignores metadata and times, because a webhook may record there when the object was last written. For the annotations of
+// a template, the finding is advice.
 func (l updates) regenerates(c *Case, manifest *objects.Object, stored, replaced *session.Outcome) *Finding {
 	changes := slices.DeleteFunc(l.differences(c.Law, stored.After, replaced.After), func(d tree.Change) bool {
-		return d.Kind != tree.Replaced || d.Path[0].Name == "metadata" || d.Path[0].Name == "status" || !l.drawn(d.Path) || l.isOfTime(manifest, d.Path)
+		return d.Kind != tree.Replaced || d.Path[0].Name == "metadata" || d.Path[0].Name == "status" || !l.isRandom(manifest, d.Path)
 	})
 	if len(changes) == 0 {
 		return nil
 	}
-	return l.Finding(c, Regenerates, "if the manifest replaces the object, the webhook replaces its random values: "+summary(changes), stored, replaced)
+	v := l.Finding(c, Regenerates, "if the manifest replaces the object, the webhook replaces its random values: "+summary(changes), stored, replaced)
+	v.Advice = !slices.ContainsFunc(changes, func(d tree.Change) bool { return !edits.IsNote(d.Path) })
+	return v
 }
 
 // changesNoUpdate reports whether the webhook changes nothing in an update of x. It then sets its defaults only at the
