@@ -41,7 +41,7 @@ import (
 func Connect(config *rest.Config, w Webhooks, o ConnectOptions) (Engine, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 	defer cancel()
-	s := &serverEngine{}
+	s := &serverEngine{callsOnly: o.CallsOnly}
 	if o.AuditLog != "" {
 		s.audit = realserver.NewAuditLog(o.AuditLog)
 	}
@@ -65,6 +65,7 @@ type serverEngine struct {
 	objects   keyedlock.Locks      // serializes the requests for one object, by its path
 	requests  atomic.Int64
 	explainer *Chain // explains why webhooks are not called
+	callsOnly bool   // see ConnectOptions
 
 	closing   sync.RWMutex // read-locked by each Admit
 	closed    bool
@@ -143,6 +144,6 @@ func (s *serverEngine) Admit(ctx context.Context, req Request) (result *Result, 
 	if err := sent.RecordStored(answer); err != nil {
 		return nil, err
 	}
-	a := &serverAdmission{Submission: sent, audit: s.audit, explainer: s.explainer}
+	a := &serverAdmission{Submission: sent, audit: s.audit, explainer: s.explainer, callsOnly: s.callsOnly}
 	return a.result(ctx, answer, event, calls.All())
 }

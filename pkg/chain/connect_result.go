@@ -42,7 +42,9 @@ func (a *serverAdmission) result(ctx context.Context, r *realserver.Reply, event
 	}
 	blameLast(result)
 	takeErrors(result, calls)
-	result.Webhooks = a.verdicts(ctx, result, calls)
+	if !a.callsOnly {
+		result.Webhooks = a.verdicts(ctx, result, calls)
+	}
 	a.addLimits(result)
 	result.Limits = a.limits
 	return result, nil

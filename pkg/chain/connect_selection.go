@@ -28,6 +28,7 @@ type serverAdmission struct {
 	audit     *realserver.AuditLog
 	explainer *Chain
 	builtIn   bool // the object has a Go type
+	callsOnly bool // see ConnectOptions
 	limits    []Limit
 }
 

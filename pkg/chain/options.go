@@ -66,4 +66,7 @@ type ConnectOptions struct {
 	// engine reads [Call.Mutated] and [Result.Annotations] from this file. If empty, it derives
 	// Mutated from the patches, and there are no annotations.
 	AuditLog string
+	// CallsOnly leaves [Result.Webhooks] empty. To tell why webhooks were not called, the engine evaluates their predicates
+	// in this process, and reads the Namespace of each request.
+	CallsOnly bool
 }

@@ -47,7 +47,7 @@ func Connect(server *rest.Config, crds []*apiextensionsv1.CustomResourceDefiniti
 	engine, err := chain.Connect(server, chain.Webhooks{
 		Mutating: []*admissionregistrationv1.MutatingWebhookConfiguration{config},
 		Handlers: map[string]http.Handler{watcher: http.HandlerFunc(allow)},
-	}, chain.ConnectOptions{CRDs: crds})
+	}, chain.ConnectOptions{CRDs: crds, CallsOnly: true})
 	if err != nil {
 		return nil, nil, fmt.Errorf("the connection failed: %w", err)
 	}
