@@ -202,7 +202,9 @@ func (r *Run) manifestAgain(doc any) {
 // tryParts checks L5, L1, L2 and L10 on objects that already have a part of the result, or an element that resembles a
 // part.
 func (r *Run) tryParts(x *objects.Object, changes []tree.Change, try func(laws.Law, func(*laws.Case))) {
-	for _, edits := range r.partialResults(x, changes) {
+	parts := r.partialResults(x, changes)
+	r.Ahead([]*objects.Object{x}, parts)
+	for _, edits := range parts {
 		try(laws.L5, func(c *laws.Case) { c.Edits = edits })
 		if part, ok := r.Edited(x, edits); ok {
 			for _, law := range []laws.Law{laws.L2, laws.L1, laws.L10} {
@@ -234,6 +236,7 @@ func (r *Run) tryEdits(random *rand.Rand, x, result *objects.Object, changes []t
 			}
 		}
 	}
+	r.Ahead([]*objects.Object{x, result}, each(additions))
 	for _, e := range additions {
 		try(laws.L4b, func(c *laws.Case) { c.Edits = []edits.Edit{e} })
 	}
@@ -246,21 +249,34 @@ func (r *Run) tryEdits(random *rand.Rand, x, result *objects.Object, changes []t
 		}
 	}
 	if r.uses(EditsOfResults) {
-		for _, edits := range edits.ByOthers(random, result.Doc, changes) {
+		byOthers := edits.ByOthers(random, result.Doc, changes)
+		r.Ahead([]*objects.Object{result}, byOthers)
+		for _, edits := range byOthers {
 			try(laws.L4a, func(c *laws.Case) { c.Edits = edits })
 		}
 	}
 	if !r.uses(FrontAdditions) {
 		return
 	}
+	for i := range additions {
+		additions[i].Front = true
+	}
+	r.Ahead([]*objects.Object{result}, each(additions))
 	for _, e := range additions {
-		e.Front = true
 		try(laws.L4a, func(c *laws.Case) { c.Edits = []edits.Edit{e} })
 		_, isObject := e.Value.(map[string]any)
 		if e.Path.Last() == "containers" || e.Path.Last() == "initContainers" || r.Kind.GoType == nil && e.What == edits.Insert && isObject {
 			try(laws.L4b, func(c *laws.Case) { c.Edits = []edits.Edit{e} })
 		}
 	}
+}
+
+// each returns a list of one edit for each edit.
+func each(list []edits.Edit) (lists [][]edits.Edit) {
+	for _, e := range list {
+		lists = append(lists, []edits.Edit{e})
+	}
+	return lists
 }
 
 // mostLateNotes is the maximum number of annotations and labels of an object that are added between two calls.

@@ -75,6 +75,7 @@ type RealServer struct {
 	Fail    func(error)                 // ends the run
 	Limit   func(text string)           // reports a limit of the engine
 	updates recall[[2]Digest, []string] // reasons to reject an update, by its new and old object
+	early   map[Digest]answer           // answers for new objects that Ahead asked for
 }
 
 // takeIn sends a new object to the API server. It returns the object that webhooks get, with the API server's reasons
@@ -84,7 +85,12 @@ func (s *RealServer) takeIn(raw []byte, local func([]byte) (*Object, error)) (*O
 	if err != nil {
 		return nil, err
 	}
-	seen, refusals, err := s.admit(admissionv1.Create, s.bare(sent), nil)
+	key := DigestOf(raw)
+	a, ok := s.early[key]
+	if delete(s.early, key); !ok {
+		a = s.ask(admissionv1.Create, s.bare(sent), nil)
+	}
+	seen, refusals, err := s.read(a)
 	switch {
 	case err != nil:
 		return nil, err
@@ -114,7 +120,7 @@ func (s *RealServer) updateProblems(o, old *Object) []string {
 	if refusals, ok := s.updates.get(key); ok {
 		return refusals
 	}
-	_, refusals, err := s.admit(admissionv1.Update, s.bare(o.Doc), s.bare(old.Doc))
+	_, refusals, err := s.read(s.ask(admissionv1.Update, s.bare(o.Doc), s.bare(old.Doc)))
 	if err != nil {
 		return nil
 	}
@@ -122,9 +128,14 @@ func (s *RealServer) updateProblems(o, old *Object) []string {
 	return refusals
 }
 
-// admit sends a request as a dry run. It returns the object that webhooks get, or nil if none is called, and the
-// reasons to reject the request.
-func (s *RealServer) admit(operation admissionv1.Operation, doc, old any) (seen []byte, refusals []string, err error) {
+// An answer is the API server's answer to a dry run.
+type answer struct {
+	result *chain.Result
+	err    error
+}
+
+// ask sends a request as a dry run. It may be called by several goroutines.
+func (s *RealServer) ask(operation admissionv1.Operation, doc, old any) (a answer) {
 	request := chain.Request{Operation: operation, Resource: s.Kind.Resource, Object: tree.Encode(doc), DryRun: true}
 	if s.Kind.Namespaced {
 		request.Namespace = NamespaceOf(doc, s.Kind.Namespace)
@@ -132,12 +143,18 @@ func (s *RealServer) admit(operation admissionv1.Operation, doc, old any) (seen 
 	if old != nil {
 		request.OldObject = tree.Encode(old)
 	}
-	result, err := s.Engine.Admit(s.Ctx, request)
-	if err != nil {
+	a.result, a.err = s.Engine.Admit(s.Ctx, request)
+	return a
+}
+
+// read returns the object that webhooks got, or nil if none was called, and the reasons to reject the request.
+func (s *RealServer) read(a answer) (seen []byte, refusals []string, err error) {
+	result := a.result
+	if a.err != nil {
 		if s.Ctx.Err() == nil && !s.Over() {
-			s.Fail(err)
+			s.Fail(a.err)
 		}
-		return nil, nil, err
+		return nil, nil, a.err
 	}
 	for _, call := range result.Calls {
 		var review struct {

@@ -160,7 +160,31 @@ func (s *Session) object(doc any) (*objects.Object, error) {
 // Edited applies edits to an object, then decodes and defaults the result. It reports false if an edit cannot be made
 // or the API server would reject the result.
 func (s *Session) Edited(o *objects.Object, list []edits.Edit) (*objects.Object, bool) {
-	doc := o.Doc
+	doc, ok := applied(o.Doc, list)
+	if !ok {
+		return nil, false
+	}
+	return s.Valid(doc)
+}
+
+// Ahead asks a real API server about the results of edits of new objects, before Edited is called for each of them.
+func (s *Session) Ahead(base []*objects.Object, lists [][]edits.Edit) {
+	if s.Kind.Server == nil || s.Operation != admissionv1.Create {
+		return
+	}
+	var docs []any
+	for _, o := range base {
+		for _, list := range lists {
+			if doc, ok := applied(o.Doc, list); ok {
+				docs = append(docs, doc)
+			}
+		}
+	}
+	s.Kind.Ahead(docs)
+}
+
+// applied returns doc with the edits. It returns false if an edit cannot be made.
+func applied(doc any, list []edits.Edit) (any, bool) {
 	for _, e := range list {
 		next, ok := e.Apply(doc)
 		if !ok {
@@ -168,7 +192,7 @@ func (s *Session) Edited(o *objects.Object, list []edits.Edit) (*objects.Object,
 		}
 		doc = next
 	}
-	return s.Valid(doc)
+	return doc, true
 }
 
 // Instances holds one instance of each webhook of a session.
