@@ -128,10 +128,10 @@ func meshProof(p *prover) string {
 var (
 	_ = add(hookCase{
 		Name:    "Z01b1-mesh-mode-init",
-		Summary: "With mode init, the setup container is searched in the wrong list.",
+		Summary: "In mode init, the webhook looks for its setup container in the wrong list.",
 		Why: "CREATE of a Pod with acme.io/tier=gold and mesh.acme.io/mode=init adds init container mesh-setup. Another webhook " +
 			"changes the pod, so the webhook is called again. It looks for mesh-setup among spec.containers, and adds a second init " +
-			"container of this name: the API server rejects the pod (duplicate name). Mode sidecar, as in the sample, is right.",
+			"container of this name: the API server rejects the pod (duplicate name). Mode sidecar, as in the sample, works.",
 		Webhook: register("mesh.acme.io", "", "v1", "pods", create),
 		New:     func() http.Handler { return serve(meshBroken) },
 		Samples: []string{meshPod},
@@ -176,7 +176,7 @@ func (*namespaceClasses) Default(_ context.Context, ns *corev1.Namespace) error 
 type namespaceDefaults struct{}
 
 func (*namespaceDefaults) Default(_ context.Context, ns *corev1.Namespace) error {
-	// A generated name is completed after admission; what is appended has no dash.
+	// The API server generates the name after admission. Its suffix has no dash, so it cannot complete the prefix.
 	if !strings.HasPrefix(cmp.Or(ns.Name, ns.GenerateName), "team-") || ns.Labels["acme.io/owner"] == "" {
 		return nil
 	}

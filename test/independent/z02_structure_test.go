@@ -113,8 +113,7 @@ var (
 	_ = add(hookCase{
 		Name:    "Z02c1-java-agent-fields",
 		Summary: "JAVA_TOOL_OPTIONS is split into options before the agent is appended.",
-		Why: "The agent is found anywhere in the value, also with options of its own. The last variable of the name counts, as for the kubelet; " +
-			"a value from elsewhere is not touched.",
+		Why:     "The agent is found anywhere in the value, also if it has options (=...). If several variables have the name, the last one counts, as for the kubelet. A variable with valueFrom is not changed.",
 		Webhook: onlyLabelled(register("java.apm.acme.io", "", "v1", "pods", create), "apm.acme.io/java", "true"),
 		New:     func() http.Handler { return serve(javaCorrect) },
 		Samples: []string{javaPod},
@@ -221,7 +220,7 @@ func proxyProof(p *prover) string {
 var (
 	_ = add(hookCase{
 		Name:    "Z02b2-no-proxy-substring",
-		Summary: "An entry of NO_PROXY is taken for another one that it contains.",
+		Summary: "An entry such as .svc.cluster.local counts as .svc, because it contains that text.",
 		Why: "If another webhook (or the author) puts .svc.cluster.local into NO_PROXY before the call, strings.Contains finds \".svc\" and the entry is not added: " +
 			"requests to db.shop.svc go to the proxy and fail. If it does so after the call, both are there. The result depends on the order.",
 		Webhook: register("noproxy.egress.acme.io", "apps", "v1", "deployments", create, update),
@@ -233,7 +232,7 @@ var (
 		Name:    "Z02c2-no-proxy-entries",
 		Summary: "Entries of NO_PROXY are compared one by one.",
 		Why: "The list is split and trimmed; missing entries are appended, and nothing is moved or written in another form. " +
-			"A value that is empty, comes from elsewhere or excludes everything with * is handled.",
+			"A value that is empty, has a valueFrom or excludes everything with * is handled.",
 		Webhook: register("noproxy.egress.acme.io", "apps", "v1", "deployments", create, update),
 		New:     func() http.Handler { return admission.WithDefaulter(clientgoscheme.Scheme, &proxyCorrect{}) },
 		Samples: []string{proxyDeployment},

@@ -111,7 +111,7 @@ func tmpProof(p *prover) string {
 var (
 	_ = add(hookCase{
 		Name:    "Z03b1-tmp-volume-truncated",
-		Summary: "The volume of a container is named by the truncated name of the container.",
+		Summary: "The volume is named after the container, and the name is truncated.",
 		Why: "CREATE of a Job whose two containers have names of 63 characters that differ only at the end: both volumes get the same name of 63 characters, " +
 			"so the API server rejects the valid Job with a duplicate volume. Also if another party removes only the mount, the next call adds the volume a second time.",
 		Webhook: register("tmp.batch.acme.io", "batch", "v1", "jobs", create),
@@ -121,9 +121,8 @@ var (
 	})
 	_ = add(hookCase{
 		Name:    "Z03c1-tmp-volume-hashed",
-		Summary: "The volume of a container is named by a hash of the container's name.",
-		Why: "Names of containers are unique, and so are their hashes of 64 bits. A volume that is already there is used again; a foreign one of the name is denied in each call; " +
-			"a container that already mounts /tmp is left alone.",
+		Summary: "The volume name is a hash of the container's name.",
+		Why:     "Container names are unique, and 64-bit hashes of them do not collide in practice. An existing emptyDir of the name is used again. A volume of the name with another source is denied in each call. A container that already mounts /tmp is left alone.",
 		Webhook: register("tmp.batch.acme.io", "batch", "v1", "jobs", create),
 		New:     func() http.Handler { return serve(tmpCorrect) },
 		Samples: []string{tmpJob},
@@ -236,7 +235,7 @@ func portNames(req *admissionv1.AdmissionRequest) ([]byte, error) {
 		return nil, err
 	}
 	if len(service.Spec.Selector) == 0 {
-		return nil, nil // somebody writes the EndpointSlices by hand: their port names must match
+		return nil, nil // the user maintains the EndpointSlices, whose port names must match
 	}
 	taken := map[string]bool{}
 	for _, port := range service.Spec.Ports {
@@ -264,8 +263,8 @@ func portNames(req *admissionv1.AdmissionRequest) ([]byte, error) {
 var _ = add(hookCase{
 	Name:    "Z03c2-service-port-names",
 	Summary: "Unnamed ports get names by protocol and number; a taken name gets a further number.",
-	Why: "A port with a name is never touched, and a new name is checked against all names of the Service, so names are unique and stay. " +
-		"A Service without selector is left alone, because the port names must match EndpointSlices that others write. " +
+	Why: "A port with a name is never touched, and a new name is checked against all names of the Service, so names are unique and do not change. " +
+		"A Service without selector is left alone, because the port names must match EndpointSlices that the user maintains. " +
 		"The index in the patch is that of the request's object, and no operation changes the length of the list.",
 	Webhook: register("portnames.edge.acme.io", "", "v1", "services", create, update),
 	New:     func() http.Handler { return serve(portNames) },
@@ -333,8 +332,8 @@ func edgeProxy(req *admissionv1.AdmissionRequest) ([]byte, error) {
 
 var _ = add(hookCase{
 	Name:    "Z03b3-edge-proxy-prefix",
-	Summary: "Containers are taken for old versions of the sidecar by a prefix of their name.",
-	Why: "CREATE or UPDATE of a Deployment with a container edge-proxy-exporter of the user (or of another webhook): it is removed without a word, " +
+	Summary: "The webhook takes each container whose name starts with edge-proxy for an old version of its sidecar.",
+	Why: "CREATE or UPDATE of a Deployment with a container edge-proxy-exporter of the user (or of another webhook): the webhook removes it silently, " +
 		"because its name starts with edge-proxy.",
 	Webhook: register("inject.edge.acme.io", "apps", "v1", "deployments", create, update),
 	New:     func() http.Handler { return serve(edgeProxy) },

@@ -204,7 +204,7 @@ func classProof(p *prover) string {
 	p.created(first)
 	second := p.created(p.object(tierClaim))
 	if class := nested(second, "spec")["storageClassName"]; class != "ssd-replicated" {
-		return fmt.Sprintf("a gold claim after a bronze one gets class %v, for ever", class)
+		return fmt.Sprintf("a gold claim after a bronze one gets class %v, permanently", class)
 	}
 	return ""
 }
@@ -224,7 +224,7 @@ var (
 	})
 	_ = add(hookCase{
 		Name:    "Z04c2-storage-class-by-tier",
-		Summary: "The webhook caches its answer by all of the input that it depends on.",
+		Summary: "The cache key has all of the input that the answer depends on.",
 		Why: "The cache holds a pure function of its key (the tier), so no answer depends on it. CREATE only, as the class is immutable; a class that is set, also to \"\", " +
 			"a legacy annotation and a claim for a given volume are respected.",
 		Webhook: register("classes.storage.acme.io", "", "v1", "persistentvolumeclaims", create),

@@ -175,9 +175,9 @@ func wrapProof(p *prover) string {
 var (
 	_ = add(hookCase{
 		Name:    "Z05b2-job-wrapper-outermost",
-		Summary: "The wrapper of a command is only seen if it is the outermost one.",
+		Summary: "The webhook recognises its wrapper only if it is the outermost one.",
 		Why: "CREATE makes the command [jobwrap -- vacuumdb]. Another webhook wraps it in [tini -g --], so the webhook is called again: command[0] is tini, so it wraps again, " +
-			"[jobwrap -- tini -g -- jobwrap -- vacuumdb]. Each run is counted twice, and each update makes the command longer if the other webhook works alike.",
+			"[jobwrap -- tini -g -- jobwrap -- vacuumdb]. Each run is counted twice, and each update makes the command longer if the other webhook has the same fault.",
 		Webhook: register("wrap.jobs.acme.io", "batch", "v1", "cronjobs", create, update),
 		New:     func() http.Handler { return serve(wrapWith(wrappedFirst)) },
 		Samples: []string{wrapCronJob},
@@ -243,7 +243,7 @@ func ingressTLS(req *admissionv1.AdmissionRequest) ([]byte, error) {
 
 var _ = add(hookCase{
 	Name:    "Z05b3-ingress-tls-deep-equal",
-	Summary: "The TLS entry is only recognised if its hosts are equal in their order.",
+	Summary: "The webhook recognises its TLS entry only if the hosts have the same order.",
 	Why: "CREATE adds tls {hosts: [shop, api], secretName}. Another webhook sorts hosts to [api, shop], so the webhook is called again and appends a second entry for the same hosts and secret. " +
 		"So does each UPDATE that adds a rule by apply: entries pile up, the old ones with wrong hosts, and the certificate controller sees two claims to one secret.",
 	Webhook: register("tls.certs.acme.io", "networking.k8s.io", "v1", "ingresses", create, update),
@@ -329,7 +329,7 @@ func allowDNS(decoder admission.Decoder) admission.HandlerFunc {
 
 var _ = add(hookCase{
 	Name:    "Z05c3-network-policy-dns",
-	Summary: "A rule for DNS is appended, unless the policy opens the ports in whatever form.",
+	Summary: "The webhook appends a rule for DNS, unless the policy already opens port 53 in any form.",
 	Why: "Rules are judged by what they allow, so sorted ports, rules split or merged by others, ranges and the default protocol are recognised. Only what is missing is appended. " +
 		"Policies without the annotation, or that do not restrict egress, are left alone.",
 	Webhook: register("dns.netpol.acme.io", "networking.k8s.io", "v1", "networkpolicies", create, update),

@@ -48,7 +48,7 @@ func dsnFirst(req *admissionv1.AdmissionRequest) ([]byte, error) {
 		return nil, nil
 	}
 	if len(validation.IsDNS1123Subdomain(secret)) > 0 {
-		return nil, fmt.Errorf("db.acme.io/secret: %q is no name of a Secret", secret)
+		return nil, fmt.Errorf("db.acme.io/secret: %q is not a valid name of a Secret", secret)
 	}
 	main := pod.Spec.Containers[0]
 	for _, e := range main.Env {
@@ -73,7 +73,7 @@ func (*dsnNamed) Default(_ context.Context, pod *corev1.Pod) error {
 		return nil // may not refer to secrets
 	}
 	if len(validation.IsDNS1123Subdomain(secret)) > 0 {
-		return fmt.Errorf("db.acme.io/secret: %q is no name of a Secret", secret)
+		return fmt.Errorf("db.acme.io/secret: %q is not a valid name of a Secret", secret)
 	}
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
@@ -99,7 +99,7 @@ func dsnProof(p *prover) string {
 var (
 	_ = add(hookCase{
 		Name:    "Z06b1-dsn-first-container",
-		Summary: "The first container is taken for the application.",
+		Summary: "The webhook assumes that the first container is the application.",
 		Why: "CREATE sets DB_DSN in container app. A mesh's webhook inserts its proxy as the first container, so the webhook is called again and sets DB_DSN in the proxy too: " +
 			"it gets the password of the database. If the mesh's webhook runs first, only the proxy gets it and the application fails.",
 		Webhook: register("dsn.db.acme.io", "", "v1", "pods", create),

@@ -101,8 +101,7 @@ var (
 	_ = add(hookCase{
 		Name:    "Z07c1-audit-labels-map-first",
 		Summary: "The patch adds an empty map of labels once, then each label.",
-		Why: "If labels are absent or null, the first operation adds the map, and the others write into it: a missing map means that all labels are missing, so the map is never left empty. " +
-			"Labels that are set, to whatever value, are kept.",
+		Why:     "A map that is absent or null is written as a whole. In any other map, including an empty one, only the missing keys are added. A key that is set is never changed.",
 		Webhook: register("labels.audit.acme.io", "policy", "v1", "poddisruptionbudgets", create, update),
 		New:     func() http.Handler { return serve(auditCorrect) },
 		Samples: []string{auditBudget},
@@ -201,7 +200,7 @@ func settingsProof(p *prover) string {
 var (
 	_ = add(hookCase{
 		Name:    "Z07b2-settings-null",
-		Summary: "A nullable map that is null is taken for one that is there.",
+		Summary: "The webhook checks that a nullable map is present, but not that it is null.",
 		Why: "CREATE or UPDATE of an AppConfig with settings: null, which its schema allows: the key is there, so no map is added, and the patch adds /spec/settings/region below null. " +
 			"The API server cannot apply the patch, and the user's request fails with an internal error.",
 		Webhook: register("settings.apps.acme.io", "apps.acme.io", "v1", "appconfigs", create, update),
@@ -259,7 +258,7 @@ func slowDown(req *admissionv1.AdmissionRequest) ([]byte, error) {
 
 var _ = add(hookCase{
 	Name:    "Z07c3-hpa-slow-down",
-	Summary: "A number deep in optional structs is filled, whichever of them is absent.",
+	Summary: "The webhook sets a number deep inside optional structs, even if some of them are absent.",
 	Why: "The patch is the difference of two typed objects, so it has no path into what is absent. A window that is set, also to 0, is kept. " +
 		"The API server fills the other rules when it decodes the patched object, as it does for a user who sets only the window.",
 	Webhook: register("slowdown.scaling.acme.io", "autoscaling", "v2", "horizontalpodautoscalers", create, update),

@@ -117,9 +117,9 @@ var (
 	})
 	_ = add(hookCase{
 		Name:    "Z08c1-security-context-with-content",
-		Summary: "A struct is only added if something is set in it; one false is meant.",
+		Summary: "The webhook adds a struct only if it sets a field in it. The value false is set on purpose.",
 		Why: "The pod's security context is always there after the API server's defaults, and gets a profile if it has none. automountServiceAccountToken: false is no zero value, as absent means true. " +
-			"Pods of Windows, where seccomp is forbidden, are left alone.",
+			"Windows Pods, where seccomp is forbidden, are left alone.",
 		Webhook: register("hardening.acme.io", "apps", "v1", "deployments", create, update),
 		New:     func() http.Handler { return admission.WithDefaulter(clientgoscheme.Scheme, &hardenCorrect{}) },
 		Samples: []string{hardenedDeployment},
@@ -244,7 +244,7 @@ func cacheProof(p *prover) string {
 	}
 	slices.Sort(extra)
 	if len(extra) > 0 {
-		return fmt.Sprintf("nobody asked for %v, and a webhook that sets the owner and the weight where they are absent does nothing", extra)
+		return fmt.Sprintf("the webhook adds %v, so a webhook that sets an absent owner or weight does nothing", extra)
 	}
 	return ""
 }
@@ -264,7 +264,7 @@ var (
 	_ = add(hookCase{
 		Name:    "Z08c2-cache-pointers",
 		Summary: "The Go type has pointers with omitempty and lacks a field of the definition.",
-		Why: "Absent, empty and zero are told apart, so the patch has the version only. The zone, which the Go type does not know, stays: WithDefaulter drops removals that come from the type. " +
+		Why: "The type distinguishes absent fields from zero values, so the patch sets only the version. The zone, which the Go type does not know, stays: WithDefaulter drops removals that come from the type. " +
 			"A version that is set, also to \"\", is kept.",
 		Webhook: register("defaults.data.acme.io", "data.acme.io", "v1", "caches", create, update),
 		New:     func() http.Handler { return admission.WithDefaulter(cacheSchemeCorrect, &sparseCacheDefaults{}) },

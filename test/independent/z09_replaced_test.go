@@ -95,8 +95,8 @@ func finalizeProof(p *prover) string {
 var (
 	_ = add(hookCase{
 		Name:    "Z09b1-finalizer-while-deleting",
-		Summary: "A finalizer is added on each UPDATE, also while the object is deleted.",
-		Why: "DELETE sets deletionTimestamp. The controller frees the database and sends an UPDATE without the finalizer: the webhook adds it again, as it was at CREATE. " +
+		Summary: "The webhook adds a finalizer in each UPDATE, even while the object is being deleted.",
+		Why: "DELETE sets deletionTimestamp. The controller frees the database and sends an UPDATE without the finalizer: the webhook adds it again, as on CREATE. " +
 			"The object is never removed, and its namespace stays in Terminating.",
 		Webhook: register("finalizers.db.acme.io", "db.acme.io", "v1", "databaseclaims", create, update),
 		New:     func() http.Handler { return serve(finalizeBroken) },
@@ -105,7 +105,7 @@ var (
 		Proof:   finalizeProof,
 	})
 	_ = add(hookCase{
-		Name:    "Z09c1-finalizer-while-living",
+		Name:    "Z09c1-finalizer-unless-deleting",
 		Summary: "A finalizer is added on each CREATE and UPDATE of an object that is not being deleted.",
 		Why:     "A replace by the author's manifest gets the finalizer again, so the database is never leaked. An object with deletionTimestamp is not touched, so its controller can release it.",
 		Webhook: register("finalizers.db.acme.io", "db.acme.io", "v1", "databaseclaims", create, update),

@@ -111,7 +111,7 @@ var (
 		Name:    "Z10b1-salt-drawn-again",
 		Summary: "A random value is drawn again if an UPDATE has the author's manifest.",
 		Why: "CREATE draws data.salt. UPDATE by the author's manifest with another ttl (kubectl replace) has no salt, so another one is drawn: all sessions end. " +
-			"If the ConfigMap is immutable, the same update without any change is rejected.",
+			"If the ConfigMap is immutable, even a replace by the unchanged manifest is rejected.",
 		Webhook: register("salt.sessions.acme.io", "", "v1", "configmaps", create, update),
 		New: func() http.Handler {
 			return &admission.Webhook{Handler: saltBroken(admission.NewDecoder(clientgoscheme.Scheme))}
@@ -122,8 +122,7 @@ var (
 	_ = add(hookCase{
 		Name:    "Z10c1-salt-kept",
 		Summary: "A random value is drawn once, kept on reinvocation, and taken from the old object on UPDATE.",
-		Why: "The value is drawn only if the object and its predecessor have none, so it never changes in the life of the object. A dry run stores nothing. " +
-			"Immutable ConfigMaps from before the webhook are left alone. Two requests for two objects get different values, as they should.",
+		Why:     "The value is drawn only if neither the new nor the old object has one, so it stays for the lifetime of the object. The webhook has no side effects, so dry runs are safe. Immutable ConfigMaps that are older than the webhook are left alone. Different objects get different values, as intended.",
 		Webhook: register("salt.sessions.acme.io", "", "v1", "configmaps", create, update),
 		New: func() http.Handler {
 			return &admission.Webhook{Handler: saltCorrect(admission.NewDecoder(clientgoscheme.Scheme))}
@@ -174,7 +173,7 @@ var _ = add(hookCase{
 	Name:    "Z10b2-scratch-random-name",
 	Summary: "A shared volume has a random name, which the webhook does not find again.",
 	Why: "CREATE mounts scratch-a1b2c3 in both containers. Another webhook adds a container, so the webhook is called again: the new container gets a second volume scratch-d4e5f6. " +
-		"The containers do not share their files, which is what the volume is for; called last, they would.",
+		"The containers do not share their files, which is the purpose of the volume. If the webhook were called last, they would.",
 	Webhook: register("scratch.acme.io", "", "v1", "pods", create),
 	New:     func() http.Handler { return admission.WithDefaulter(clientgoscheme.Scheme, &scratchVolumes{}) },
 	Samples: []string{scratchPod},
@@ -216,7 +215,7 @@ func (b *backupMinutes) Default(ctx context.Context, pvc *corev1.PersistentVolum
 	}
 	name := pvc.Name
 	if pvc.GenerateName != "" {
-		name = pvc.GenerateName // before and after the API server appends to it
+		name = pvc.GenerateName // before and after the API server generates the name
 	}
 	h := fnv.New32a()
 	h.Write([]byte(req.Namespace + "/" + name))
