@@ -42,7 +42,7 @@ func serve(mutate func(*admissionv1.AdmissionRequest) ([]byte, error)) http.Hand
 			response.Patch, response.PatchType = patch, &kind
 		}
 		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(admissionv1.AdmissionReview{TypeMeta: review.TypeMeta, Response: response}) //nolint:errcheck
+		_ = json.NewEncoder(w).Encode(admissionv1.AdmissionReview{TypeMeta: review.TypeMeta, Response: response})
 	})
 }
 

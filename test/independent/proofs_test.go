@@ -14,7 +14,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/yaml"
 )
@@ -126,7 +125,7 @@ func (p *prover) call(operation admissionv1.Operation, object, old map[string]an
 	if err := json.Unmarshal(w.Body.Bytes(), &review); err != nil || review.Response == nil {
 		p.t.Fatalf("no answer: %d %s", w.Code, w.Body)
 	}
-	if review.Response.UID != types.UID(request.UID) {
+	if review.Response.UID != request.UID {
 		p.t.Fatal("the answer has another UID")
 	}
 	if !review.Response.Allowed {

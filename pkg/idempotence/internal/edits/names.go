@@ -50,13 +50,13 @@ func alikeHosts(domain string) [][2]string {
 // NameTwins returns edits that add two named values wherever a document has names: two copies of the first element of a
 // list, two host names, two entries of the data of a ConfigMap or Secret, or an annotation that lists two items.
 func NameTwins(doc any) (all []Twins) {
-	with := func(make func(text string) string, alike [][2]string, edits func(a, b string) []Edit) {
-		t := Twins{Plain: edits(make("t1"), make("u2"))}
+	with := func(name func(text string) string, alike [][2]string, edits func(a, b string) []Edit) {
+		t := Twins{Plain: edits(name("t1"), name("u2"))}
 		for _, names := range alike {
 			t.Alike = append(t.Alike, edits(names[0], names[1]))
 		}
 		for i := range manyNames / 2 {
-			t.Many = append(t.Many, edits(make("m"+strconv.Itoa(i)), make("n"+strconv.Itoa(i*i+7)))...)
+			t.Many = append(t.Many, edits(name("m"+strconv.Itoa(i)), name("n"+strconv.Itoa(i*i+7)))...)
 		}
 		all = append(all, t)
 	}
@@ -71,9 +71,9 @@ func NameTwins(doc any) (all []Twins) {
 			return
 		}
 		path := slices.Clone(p)
-		inserts := func(make func(name string) any) func(a, b string) []Edit {
+		inserts := func(element func(name string) any) func(a, b string) []Edit {
 			return func(a, b string) []Edit {
-				return []Edit{{What: Insert, Path: path, Value: make(a)}, {What: Insert, Path: path, Value: make(b)}}
+				return []Edit{{What: Insert, Path: path, Value: element(a)}, {What: Insert, Path: path, Value: element(b)}}
 			}
 		}
 		switch element := list[0].(type) {

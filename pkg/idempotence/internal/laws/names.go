@@ -67,7 +67,7 @@ func (l similarNames) derived(sent *objects.Object, out *session.Outcome) map[st
 		}
 		tree.Leaves(c.New, func(p tree.Path, leaf any) {
 			if text, ok := leaf.(string); ok {
-				at := tree.Path(slices.Concat(c.Path, p))
+				at := slices.Concat(c.Path, p)
 				if isOfContainer(at) {
 					return
 				}
