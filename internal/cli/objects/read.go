@@ -25,7 +25,8 @@ const MaxFile = 64 << 20
 // standard input for "-". It returns when ctx ends, even if a pipe has no data.
 //
 // In a folder, Read skips kustomizations. It also skips files without objects and kustomize patches, and reports these to
-// note. A file that looks like an object with a mistake is an error. Read never skips a file that is itself in paths.
+// note. A file that looks like an object with a mistake is an error. Read never skips a file that is itself in paths, but
+// reports to note if it has no objects.
 func Read(ctx context.Context, paths []string, stdin io.Reader, note func(format string, args ...any)) ([]*Object, error) {
 	r, err := Await(ctx, func() (*pathReader, error) {
 		r := &pathReader{stdin: stdin}
@@ -41,6 +42,9 @@ func Read(ctx context.Context, paths []string, stdin io.Reader, note func(format
 	}
 	if len(r.left) > 0 {
 		note("skipped, because they hold no complete objects: %s", Names(r.left...))
+	}
+	if len(r.empty) > 0 {
+		note("no objects in %s", Names(r.empty...))
 	}
 	return r.all, nil
 }
@@ -70,7 +74,8 @@ func Await[T any](ctx context.Context, get func() (T, error)) (T, error) {
 type pathReader struct {
 	stdin io.Reader
 	all   []*Object
-	left  []string
+	left  []string // files of folders that were skipped
+	empty []string // files that the user named
 }
 
 func (r *pathReader) path(path string) error {
@@ -129,6 +134,9 @@ func (r *pathReader) file(file string, found bool) error {
 	}
 	if err != nil {
 		return problem.New("%w", err)
+	}
+	if len(all) == 0 && !found {
+		r.empty = append(r.empty, file)
 	}
 	r.all = append(r.all, all...)
 	return nil

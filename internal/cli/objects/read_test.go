@@ -64,6 +64,24 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestReadNamesEmptyFiles checks that Read reports a file without objects if the user named it.
+func TestReadNamesEmptyFiles(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "empty.yaml"), "")
+	write(t, filepath.Join(dir, "comment.yaml"), "# nothing\n---\n")
+	write(t, filepath.Join(dir, "two.yaml"), two)
+	var notes []string
+	found, err := Read(t.Context(), []string{filepath.Join(dir, "empty.yaml"), filepath.Join(dir, "comment.yaml"), filepath.Join(dir, "two.yaml")}, nil, func(format string, args ...any) {
+		notes = append(notes, fmt.Sprintf(format, args...))
+	})
+	if err != nil || len(found) != 2 {
+		t.Fatalf("%d objects, %v", len(found), err)
+	}
+	if len(notes) != 1 || !strings.HasPrefix(notes[0], "no objects in ") || !strings.Contains(notes[0], "empty.yaml") || !strings.Contains(notes[0], "comment.yaml") || strings.Contains(notes[0], "two.yaml") {
+		t.Errorf("notes %q", notes)
+	}
+}
+
 // TestReadLeavesOut checks that Read skips other files of a folder with a note, and that naming such a file is an error.
 func TestReadLeavesOut(t *testing.T) {
 	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n"
