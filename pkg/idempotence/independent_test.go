@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// A independentCase is a webhook, and the violations that the harness must report.
+// An independentCase is a webhook, and the violations that the harness must report.
 type independentCase struct {
 	name     string
 	sample   runtime.Object
@@ -31,7 +31,7 @@ type independentCase struct {
 func (c independentCase) subject() Subject {
 	resources := map[string][3]string{
 		"Ingress": {"networking.k8s.io", "v1", "ingresses"}, "Pod": {"", "v1", "pods"},
-		"Deployment": {"apps", "v1", "deployments"}, "Gateway": {"net.example.com", "v1alpha1", "gateways"},
+		"Gateway": {"net.example.com", "v1alpha1", "gateways"},
 	}
 	of := resources[c.sample.GetObjectKind().GroupVersionKind().Kind]
 	operations := onBoth

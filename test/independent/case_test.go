@@ -25,7 +25,7 @@ type hookCase struct {
 	New     func() http.Handler
 	Samples []string // YAML
 	CRDs    []string // YAML
-	// Proof returns a description of the wrong result, or "" if there is none.
+	// Proof returns a description of the fault, or "" if there is none.
 	Proof func(p *prover) string
 }
 

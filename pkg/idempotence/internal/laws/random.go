@@ -19,8 +19,11 @@ func (t *Trial) isRandom(x *objects.Object, p tree.Path) bool {
 	const requests = 3 // the second of the clock may change once between them
 	for range requests {
 		out := t.Request(t.NewInstances(), session.Query{Object: x})
+		if !out.OK() {
+			return false
+		}
 		value, ok := tree.Get(out.After.Doc, p)
-		if !out.OK() || !ok || isClock(value) {
+		if !ok || isClock(value) {
 			return false
 		}
 		seen[string(tree.Encode(value))] = true
