@@ -3,6 +3,7 @@
 package chain
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/admitkit/admitkit/internal/apiserver"
 	"github.com/admitkit/admitkit/internal/apiserver/apiservertest"
@@ -60,7 +62,7 @@ func TestConnect(t *testing.T) {
 		name string
 		run  func(*testing.T, sharedServer)
 	}{
-		{"create", testCreate}, {"update", testUpdate}, {"delete", testDelete}, {"custom resources", testCustomResources},
+		{"create", testCreate}, {"calls only", testCallsOnly}, {"update", testUpdate}, {"delete", testDelete}, {"custom resources", testCustomResources},
 		{"connect", testExec}, {"rejections", testRejections}, {"failures", testFailures}, {"warnings", testWarnings},
 		{"user", testUser}, {"addresses", testAddresses}, {"without an audit log", testNoAuditLog},
 		{"other requests are not affected", testOthers}, {"an object that exists already", testExistsAlready}, {"concurrent requests", testConcurrent},
@@ -195,6 +197,48 @@ func testCreate(t *testing.T, c sharedServer) {
 		if n := c.count(t, "/api/v1/namespaces/create/pods"); n != 0 {
 			t.Errorf("%d Pods are left", n)
 		}
+	}
+}
+
+// A roundTripper is a function that sends a request.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// testCallsOnly compares the results with and without the reasons. It counts the requests for Namespaces, which only the
+// reasons need.
+func testCallsOnly(t *testing.T, c sharedServer) {
+	var results []*Result
+	for _, callsOnly := range []bool{false, true} {
+		name := fmt.Sprintf("only-%t.example.com", callsOnly)
+		reads := 0
+		config := rest.CopyConfig(c.Config)
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				if r.Method == http.MethodGet && r.URL.Path == "/api/v1/namespaces/only" {
+					reads++
+				}
+				return next.RoundTrip(r)
+			})
+		})
+		engine, err := Connect(config, configured(name, map[string]http.Handler{
+			name: patching(`[{"op":"add","path":"/metadata/labels","value":{"a":"b"}}]`),
+		}, mutatingHook(name, rulesFor("", "pods", "*"))), ConnectOptions{CallsOnly: callsOnly, Namespaces: map[string]map[string]string{"only": nil}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := reads
+		result := admit(t, engine, Request{Operation: admissionv1.Create, Resource: pods, Namespace: "only", Object: podJSON("a", ""), DryRun: true})
+		if (len(result.Webhooks) == 0) != callsOnly || (reads == before) != callsOnly {
+			t.Errorf("calls only: %t, %d reasons, %d reads of the Namespace", callsOnly, len(result.Webhooks), reads-before)
+		}
+		if err := engine.Close(); err != nil {
+			t.Error(err)
+		}
+		results = append(results, result)
+	}
+	if got := results[1]; len(got.Calls) != 1 || !got.Calls[0].Mutated || !bytes.Contains(got.Object, []byte(`"labels":{"a":"b"}`)) || got.Admitted() != results[0].Admitted() {
+		t.Errorf("got %q, %s", trace(got), got.Object)
 	}
 }
 
