@@ -249,7 +249,7 @@ var lawL6 = description{
 			requests: []string{"an update that changes nothing", "an update with the whole manifest"},
 			from:     "as it was stored", to: "after the manifest replaced it",
 			cause: "The webhook sets an immutable field on CREATE, but not on UPDATE if the new object lacks it. So the API server rejects kubectl replace, a restored backup, and a controller that sends the whole manifest.",
-			fix:   "On UPDATE, copy the field from the old object if the new one lacks it. If your users never replace such objects by their manifests, you can leave UPDATE out of the rules instead. A replace still fails then.",
+			fix:   "Register the webhook for UPDATE, too. On UPDATE, copy the field from the old object if the new one lacks it.",
 		},
 		FailureRegenerates: {
 			requests: []string{"an update that changes nothing", "an update with the whole manifest"},

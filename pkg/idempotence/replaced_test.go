@@ -11,6 +11,7 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -23,13 +24,14 @@ import (
 	"github.com/admitkit/admitkit/internal/apiserver/apiservertest"
 )
 
-// A replacedCase is a webhook for CREATE and UPDATE that sets a field, and the violations that the harness must report
+// A replacedCase is a webhook that sets a field, and the violations that the harness must report
 // because of an update that replaces the object by its manifest.
 type replacedCase struct {
 	name   string
 	sample func() runtime.Object
 	edit   change
 	want   string
+	rules  []admissionregistrationv1.OperationType
 }
 
 // unset reports whether a field of the spec has no value.
@@ -75,17 +77,20 @@ func replacedCases() []replacedCase {
 	}
 	service := setsField("serviceName", "web-headless")
 	return []replacedCase{
-		{"an immutable field of a StatefulSet, on CREATE only", database, on(admissionv1.Create, service), "L6 cannot be replaced"},
-		{"an immutable field of a StatefulSet, carried over", database, carriesOver("serviceName", on(admissionv1.Create, service)), ""},
-		{"an immutable field of a claim, on CREATE only: advice, because a bound claim has others", claim, on(admissionv1.Create, class), "advice"},
-		{"an immutable field of a Service, on CREATE only", balanced, on(admissionv1.Create, balancer), "L6 cannot be replaced"},
-		{"an immutable field of a Service, carried over", balanced, carriesOver("loadBalancerClass", on(admissionv1.Create, balancer)), ""},
+		{"an immutable field of a StatefulSet, on CREATE only", database, on(admissionv1.Create, service), "L6 cannot be replaced", onBoth},
+		{"an immutable field of a StatefulSet, carried over", database, carriesOver("serviceName", on(admissionv1.Create, service)), "", onBoth},
+		{"an immutable field of a claim, on CREATE only: advice, because a bound claim has others", claim, on(admissionv1.Create, class), "advice", onBoth},
+		{"an immutable field of a Service, on CREATE only", balanced, on(admissionv1.Create, balancer), "L6 cannot be replaced", onBoth},
+		{"an immutable field of a Service, carried over", balanced, carriesOver("loadBalancerClass", on(admissionv1.Create, balancer)), "", onBoth},
+		{"an immutable field of a StatefulSet, without UPDATE in the rules", database, service, "L6 cannot be replaced", onBoth[:1]},
+		{"a mutable field of a StatefulSet, without UPDATE in the rules", database, setsField("minReadySeconds", 5), "", onBoth[:1]},
+		{"an immutable field of a claim, without UPDATE in the rules", claim, class, "advice", onBoth[:1]},
 		{"the default of the API server for an immutable field", storageClass, on(admissionv1.Create, func(_ *admissionv1.AdmissionRequest, doc document) {
 			doc["reclaimPolicy"] = "Delete"
-		}), ""},
-		{"a time in nanoseconds", job, setsTime, ""},
-		{"a random value of a custom resource, drawn again", job, draws, "L6 regenerates"},
-		{"a random value of a custom resource, carried over", job, carriesOver("id", draws), ""},
+		}), "", onBoth},
+		{"a time in nanoseconds", job, setsTime, "", onBoth},
+		{"a random value of a custom resource, drawn again", job, draws, "L6 regenerates", onBoth},
+		{"a random value of a custom resource, carried over", job, carriesOver("id", draws), "", onBoth},
 	}
 }
 
@@ -96,7 +101,7 @@ func (c replacedCase) subject() Subject {
 		"Job": {"shop.example.com", "v1", "jobs"},
 	}
 	of := resources[c.sample().GetObjectKind().GroupVersionKind().Kind]
-	return editing(of[0], of[1], of[2], onBoth, c.edit)
+	return editing(of[0], of[1], of[2], c.rules, c.edit)
 }
 
 func (c replacedCase) run(t *testing.T, server *rest.Config) {

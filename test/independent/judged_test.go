@@ -47,12 +47,6 @@ func (c hookCase) options(t *testing.T) idempotence.Options {
 	return options
 }
 
-// misjudged lists the webhooks that the harness misjudges, with the reasons.
-var misjudged = map[string]string{
-	"Z02b3-networks-two-forms":       "no part of the harness knows both forms of this annotation of Multus",
-	"Z09b2-claim-template-on-create": "the webhook is not registered for the UPDATE that the API server rejects",
-}
-
 // dropsUnknownFields lists correct webhooks that decode the object into Go types of k8s.io/api and encode it again, so
 // that fields which these types lack are lost. The harness must report that (L9), and nothing else.
 var dropsUnknownFields = []string{
@@ -81,11 +75,8 @@ func TestHarness(t *testing.T) {
 			}
 			drops := violated[idempotence.L9]
 			delete(violated, idempotence.L9)
-			_, listed := misjudged[c.Name]
-			if found := len(violated) > 0; found != c.broken() && !listed {
+			if len(violated) > 0 != c.broken() {
 				t.Errorf("%s\n%s\n%s", c.Summary, c.Why, textOf(t, report))
-			} else if found == c.broken() && listed {
-				t.Error("the harness judges the webhook correctly now: remove it from misjudged")
 			}
 			if !c.broken() && drops != slices.Contains(dropsUnknownFields, c.Name) {
 				t.Errorf("the harness reports lost unknown fields: %v, want %v\n%s", drops, !drops, textOf(t, report))

@@ -154,7 +154,7 @@ func UserTexts(doc any, custom bool) (all []Text) {
 	return all
 }
 
-// Formats returns the format of text, or nil if it is not known. A list must have at least two items.
+// Formats returns the formats of text, or nil if none is known. A list must have at least two items.
 func (t Text) Formats(text string) (formats []texts.Format) {
 	if f, ok := texts.Document(text); ok {
 		return []texts.Format{f}
@@ -162,12 +162,15 @@ func (t Text) Formats(text string) (formats []texts.Format) {
 	if f, ok := texts.Scalar(t.name(), text); ok {
 		return []texts.Format{f}
 	}
+	if t.name() == texts.NetworksAnnotation {
+		formats = append(formats, texts.Networks)
+	}
 	for _, f := range []texts.Format{",", ";", " "} {
 		if len(f.Items(text)) > 1 {
-			return []texts.Format{f}
+			return append(formats, f)
 		}
 	}
-	return nil
+	return formats
 }
 
 // name returns the name of the field, variable or annotation that has the text.

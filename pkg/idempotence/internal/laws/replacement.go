@@ -19,8 +19,11 @@ import (
 // It also lacks an annotation of the user, which must not come back.
 func (l updates) takesReplacement(c *Case) *Finding {
 	manifest, ok := l.Kind.ManifestOf(c.Object)
-	if !ok || !l.Handles(admissionv1.Update) {
+	if !ok {
 		return nil
+	}
+	if !l.Handles(admissionv1.Update) {
+		return l.locks(c, manifest)
 	}
 	annotated, ok := tree.Put(manifest, edits.TouchedAnnotation, "yes")
 	if !ok {
@@ -55,9 +58,7 @@ func (l updates) takesReplacement(c *Case) *Finding {
 		case !refused:
 			return l.Finding(c, Immutable, "the object cannot be replaced by its manifest, because the webhook changes immutable fields: "+text, stored, out)
 		case l.replaceable(c.Object):
-			v := l.Finding(c, CannotReplace, "the object cannot be replaced by its manifest: the manifest lacks immutable fields that the webhook has set: "+text, stored, out)
-			v.Advice = slices.Contains(lockedLater, l.Kind.Kind)
-			return v
+			return l.cannotReplace(c, text, stored, out)
 		}
 		return nil
 	}
@@ -70,6 +71,32 @@ func (l updates) takesReplacement(c *Case) *Finding {
 	}
 	v := l.Finding(c, LostByReplace, "if the manifest replaces the object, the webhook does not add its parts again: "+summary(lost), stored, out)
 	v.Advice = !slices.ContainsFunc(lost, func(d tree.Change) bool { return isComposite(d.Old) || isElement(d, d.Kind) }) && l.changesNoUpdate(plain)
+	return v
+}
+
+// locks checks the same for a webhook that does not handle UPDATE, so that the API server does not call it. Only
+// immutable fields count then, because the object keeps working without the webhook's other parts.
+func (l updates) locks(c *Case, manifest any) *Finding {
+	created, ok := l.createdFrom(manifest)
+	if !ok || !l.replaceable(c.Object) {
+		return nil
+	}
+	defer l.startUpdates(nil)()
+	stored, ok := l.Valid(created.After.Doc)
+	plain, valid := l.Valid(manifest)
+	if !ok || !valid {
+		return nil
+	}
+	problems := l.updateProblems(c.Law, plain, stored)
+	if len(problems) == 0 {
+		return nil
+	}
+	return l.cannotReplace(c, strings.Join(problems, "; "), created, session.Admitted(plain))
+}
+
+func (l updates) cannotReplace(c *Case, problems string, stored, replaced *session.Outcome) *Finding {
+	v := l.Finding(c, CannotReplace, "the object cannot be replaced by its manifest: the manifest lacks immutable fields that the webhook has set: "+problems, stored, replaced)
+	v.Advice = slices.Contains(lockedLater, l.Kind.Kind)
 	return v
 }
 

@@ -31,6 +31,8 @@ func (f Format) Equal(text string) (out []string) {
 		return otherDurations(text)
 	case Image:
 		return otherImages(text)
+	case Networks:
+		return otherNetworks(text)
 	}
 	items, s := f.Items(text), string(f.kind())
 	if len(items) > 1 {
@@ -181,7 +183,42 @@ func otherImages(text string) (out []string) {
 	return out
 }
 
-// Same reports whether two quantities, durations or image references have the same meaning. Other texts must be equal.
+// NetworksAnnotation names the networks of a Pod, either in a list such as "ns/name@interface, name", or in JSON
+// (Network Custom Resource Definition De-facto Standard, section 4.1).
+const NetworksAnnotation = "k8s.v1.cni.cncf.io/networks"
+
+// otherNetworks writes a list of networks in JSON.
+func otherNetworks(text string) []string {
+	if isJSON := strings.ContainsAny(text, "[{"); isJSON || text == "" {
+		return nil
+	}
+	return []string{string(tree.Encode(networksOf(text)))}
+}
+
+// networksOf returns the networks in both forms of the annotation, or nil if the text has neither form.
+func networksOf(text string) any {
+	if doc, isJSON := JSON.parse(text); isJSON {
+		return doc
+	} else if strings.ContainsAny(text, "[{") {
+		return nil
+	}
+	var networks []any
+	for _, item := range Format(",").Items(text) {
+		network := map[string]any{}
+		item, device, hasDevice := strings.Cut(item, "@")
+		namespace, name, hasNamespace := strings.Cut(item, "/")
+		if network["name"] = namespace; hasNamespace {
+			network["namespace"], network["name"] = namespace, name
+		}
+		if hasDevice {
+			network["interface"] = device
+		}
+		networks = append(networks, network)
+	}
+	return networks
+}
+
+// Same reports whether two quantities, durations, image references or lists of networks have the same meaning. Other texts must be equal.
 func (f Format) Same(a, b string) bool {
 	switch f {
 	case Quantity:
@@ -194,6 +231,8 @@ func (f Format) Same(a, b string) bool {
 		return err == nil && err2 == nil && x == y
 	case Image:
 		return fullImage(a) == fullImage(b)
+	case Networks:
+		return tree.Equal(networksOf(a), networksOf(b))
 	}
 	return a == b
 }

@@ -24,6 +24,8 @@ const (
 	Quantity Format = "quantity"
 	Duration Format = "duration"
 	Image    Format = "image"
+	// Networks is the format of the annotation with the networks of a Pod (NetworksAnnotation).
+	Networks Format = "networks"
 	// Query is the format of a URL. Its items are the parameters of the query.
 	Query Format = "query"
 )
@@ -34,7 +36,7 @@ var separators = []string{"\n", ";", ",", "|", " ", ":"}
 // IsList reports whether the format has items: it is a list or a document.
 func (f Format) IsList() bool {
 	kind := f.kind()
-	return kind != "" && kind != Quantity && kind != Duration && kind != Image
+	return kind != "" && kind != Quantity && kind != Duration && kind != Image && kind != Networks
 }
 
 // IsDocument reports whether the format is JSON or YAML.

@@ -56,6 +56,20 @@ func TestEqualFormsAreEqual(t *testing.T) {
 	}
 }
 
+// TestOtherNetworks checks the JSON form of a list of networks, as Multus reads it.
+func TestOtherNetworks(t *testing.T) {
+	const list, want = "infra/backup@net1, storage", `[{"interface":"net1","name":"backup","namespace":"infra"},{"name":"storage"}]`
+	if got := Networks.Equal(list); !slices.Equal(got, []string{want}) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := Networks.Equal(want); got != nil {
+		t.Errorf("%q, want nothing", got)
+	}
+	if !Networks.Same(list, want) || Networks.Same(list, want+",storage") || Networks.Same(list, "storage") {
+		t.Error("the two forms must be the same, and others must not")
+	}
+}
+
 // TestAmbiguousUnits requires that the name decides whether a text is a quantity or a duration.
 func TestAmbiguousUnits(t *testing.T) {
 	for name, want := range map[string]Format{"agent.io/cpu-limit": Quantity, "agent.io/timeout": Duration, "agent.io/mode": ""} {
