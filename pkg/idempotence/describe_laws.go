@@ -246,10 +246,22 @@ var lawL6 = description{
 			fix:      "Copy only the values that the webhook itself has set.",
 		},
 		FailureCannotReplace: {
-			requests: []string{"an update that changes nothing", "an update with the whole manifest"},
-			from:     "as it was stored", to: "after the manifest replaced it",
+			requests: []string{"a new object", "an update with the whole manifest"},
+			from:     "as it was created", to: "after the manifest replaced it",
 			cause: "The webhook sets an immutable field on CREATE, but not on UPDATE if the new object lacks it. So the API server rejects kubectl replace, a restored backup, and a controller that sends the whole manifest.",
-			fix:   "Register the webhook for UPDATE, too. On UPDATE, copy the field from the old object if the new one lacks it.",
+			fix:   "Register the webhook for UPDATE, too. On UPDATE, copy the field from the old object if the new one lacks it, or has only the default of the API server.",
+		},
+		FailureIgnoresChange: {
+			requests: []string{"a new object with the changed manifest", "an update with the changed manifest"},
+			from:     "if the changed manifest is new", to: "after the change",
+			cause: "The webhook removes the value from the place where the author writes it. In the stored object it only sees the copy that it made of the old value, and keeps that.",
+			fix:   "Leave the author's value in its place. If the webhook moves it, let a value in the old place win over the copy.",
+		},
+		FailureReadsStatus: {
+			requests: []string{"an update with a status in the new object", "the same update without a status"},
+			from:     "with a status in the new object", to: "without it",
+			cause: "The webhook reads the status of the new object. A manifest has none. The API server keeps the old status only after the webhooks were called.",
+			fix:   "On UPDATE, read the status of the old object.",
 		},
 		FailureRegenerates: {
 			requests: []string{"an update that changes nothing", "an update with the whole manifest"},

@@ -46,8 +46,10 @@ const (
 	FailureRegenerates        FailureMode = "regenerates"           // a replacement by the manifest gets a new random value
 	FailureChangesWithName    FailureMode = "changes with the name" // an update changes what followed from the generateName
 	FailureCollides           FailureMode = "collides"              // the webhook derives one name from two
+	FailureIgnoresChange      FailureMode = "ignores a change"      // an author changes a value, and the webhook drops the new one
+	FailureReadsStatus        FailureMode = "reads the new status"  // the result depends on a status that a manifest lacks
 )
 
 var failureModes = []FailureMode{
-	FailureGrows, FailureChanges, FailureNoOpPatch, FailureNeverSettles, FailureInvalid, FailureInvalidOnWindows, FailureServerError, FailureHangs, FailureDenied, FailureDeniedLater, FailureDecidesDifferently, FailureVaries, FailureReadsNamespace, FailureAccumulates, FailureTreatedUnlike, FailureIncomplete, FailureRemoves, FailureRemovesSample, FailureOverwrites, FailureMisuses, FailureImmutable, FailureBlocksDeletion, FailureNotTheSame, FailureSideEffect, FailureDiffers, FailureEnvelope, FailureEnvelopeAgain, FailureRounds, FailureLoses, FailureDoesNotApply, FailureDoesNotApplyAgain, FailureOrder, FailureAddsZero, FailureLostByReplace, FailurePutsBack, FailureCannotReplace, FailureRegenerates, FailureChangesWithName, FailureCollides,
+	FailureGrows, FailureChanges, FailureNoOpPatch, FailureNeverSettles, FailureInvalid, FailureInvalidOnWindows, FailureServerError, FailureHangs, FailureDenied, FailureDeniedLater, FailureDecidesDifferently, FailureVaries, FailureReadsNamespace, FailureAccumulates, FailureTreatedUnlike, FailureIncomplete, FailureRemoves, FailureRemovesSample, FailureOverwrites, FailureMisuses, FailureImmutable, FailureBlocksDeletion, FailureNotTheSame, FailureSideEffect, FailureDiffers, FailureEnvelope, FailureEnvelopeAgain, FailureRounds, FailureLoses, FailureDoesNotApply, FailureDoesNotApplyAgain, FailureOrder, FailureAddsZero, FailureLostByReplace, FailurePutsBack, FailureCannotReplace, FailureRegenerates, FailureChangesWithName, FailureCollides, FailureIgnoresChange, FailureReadsStatus,
 }

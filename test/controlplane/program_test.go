@@ -22,7 +22,8 @@ import (
 )
 
 // A program is the process of a Pod with one container, whose image is the path of the program. It listens on loopback
-// on a port of its own, which replaces $(LISTEN) in its arguments. The network leads to it from the address of the Pod.
+// on a port of its own. In its arguments, $(LISTEN) is the address, $(PORT) the port, and $(KUBECONFIG) its kubeconfig
+// file. The network leads to it from the address of the Pod.
 // It has the rights of the Pod's ServiceAccount.
 type program struct {
 	pod    *corev1.Pod
@@ -91,9 +92,11 @@ func (p *program) run(ctx, node context.Context) error {
 // command returns the command of the container. It is killed when the node ends.
 func (p *program) command(node context.Context, kubeconfig string) *exec.Cmd {
 	c := p.pod.Spec.Containers[0]
+	_, port, _ := strings.Cut(p.listen, ":")
+	own := strings.NewReplacer("$(LISTEN)", p.listen, "$(PORT)", port, "$(KUBECONFIG)", kubeconfig)
 	var args []string
 	for _, a := range c.Args {
-		args = append(args, strings.ReplaceAll(a, "$(LISTEN)", p.listen))
+		args = append(args, own.Replace(a))
 	}
 	cmd := exec.CommandContext(node, c.Image, args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "POD_NAME="+p.pod.Name, "POD_NAMESPACE="+p.pod.Namespace)

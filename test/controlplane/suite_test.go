@@ -21,6 +21,7 @@ import (
 	"github.com/admitkit/admitkit/examples/testcluster"
 	"github.com/admitkit/admitkit/internal/apiserver"
 	"github.com/admitkit/admitkit/internal/apiserver/need"
+	"github.com/admitkit/admitkit/internal/devcert"
 )
 
 // The control plane and its clients are the same for all specs.
@@ -48,10 +49,19 @@ rules:
 
 var _ = BeforeSuite(func(ctx context.Context) {
 	auditFile = filepath.Join(GinkgoT().TempDir(), "audit.log")
-	var err error
+	proxy, err := devcert.NewCA() // for the requests that the API server passes on to aggregated ones
+	Expect(err).NotTo(HaveOccurred())
+	cert, key, err := proxy.Client("front-proxy")
+	Expect(err).NotTo(HaveOccurred())
 	cluster, err = testcluster.StartWith(ctx, apiserver.Options{
-		Flags: map[string][]string{"audit-log-path": {auditFile}, "audit-log-mode": {"blocking"}},
-		Files: map[string][]byte{"audit-policy-file": []byte(auditPolicy), "egress-selector-config-file": network.start(ctx)},
+		Flags: map[string][]string{
+			"audit-log-path": {auditFile}, "audit-log-mode": {"blocking"}, "requestheader-username-headers": {"X-Remote-User"},
+			"requestheader-group-headers": {"X-Remote-Group"}, "requestheader-extra-headers-prefix": {"X-Remote-Extra-"},
+		},
+		Files: map[string][]byte{
+			"audit-policy-file": []byte(auditPolicy), "egress-selector-config-file": network.start(ctx),
+			"requestheader-client-ca-file": proxy.Bundle, "proxy-client-cert-file": cert, "proxy-client-key-file": key,
+		},
 	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(cluster.Stop)

@@ -64,6 +64,8 @@ func (r *Run) All() {
 			if i < min(max(1, len(r.inputs.samples)), mostVaried) {
 				r.tryVariations(doc, out.After)
 				r.tryShapes(x, out.After)
+				r.tryZeros(x, out.After)
+				r.tryChanges(doc)
 			}
 			r.tryTexts(i, x, out.After)
 			r.manifestAgain(doc)
@@ -262,10 +264,11 @@ func (r *Run) tryEdits(random *rand.Rand, x, result *objects.Object, changes []t
 		additions[i].Front = true
 	}
 	r.Ahead([]*objects.Object{result}, each(additions))
+	noPods := len(edits.ContainerLists(x.Doc)) == 0
 	for _, e := range additions {
 		try(laws.L4a, func(c *laws.Case) { c.Edits = []edits.Edit{e} })
 		_, isObject := e.Value.(map[string]any)
-		if e.Path.Last() == "containers" || e.Path.Last() == "initContainers" || r.Kind.GoType == nil && e.What == edits.Insert && isObject {
+		if e.Path.Last() == "containers" || e.Path.Last() == "initContainers" || (r.Kind.GoType == nil || noPods) && e.What == edits.Insert && isObject {
 			try(laws.L4b, func(c *laws.Case) { c.Edits = []edits.Edit{e} })
 		}
 	}

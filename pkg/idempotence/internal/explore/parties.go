@@ -157,6 +157,28 @@ func (r *Run) tryRivals(i int, x, result *objects.Object) {
 	}
 }
 
+// tryZeros checks L5 on x with a 0 where the webhook sets another number.
+func (r *Run) tryZeros(x, result *objects.Object) {
+	if !r.uses(FilledFields) {
+		return
+	}
+	for _, e := range edits.ZerosThere(r.Changed(x, result)) {
+		r.try(&laws.Case{Law: laws.L5, Object: x.Doc, Variant: laws.ZeroThere, Edits: []edits.Edit{e}})
+	}
+}
+
+// tryChanges checks L6 with later changes of the annotations and labels in a manifest, and with a manifest that lacks the
+// status. The manifest is doc, without defaults.
+func (r *Run) tryChanges(doc any) {
+	if !r.uses(LaterChanges) {
+		return
+	}
+	for _, e := range edits.ChangedNotes(doc) {
+		r.try(&laws.Case{Law: laws.L6, Object: doc, Variant: laws.ChangedNote, Edits: []edits.Edit{e}})
+	}
+	r.try(&laws.Case{Law: laws.L6, Object: doc, Variant: laws.NoStatus})
+}
+
 // replaced checks L6 with an update that replaces an object by its manifest. The manifest is doc, without defaults.
 func (r *Run) replaced(doc any) {
 	if r.uses(Replacements) {

@@ -29,7 +29,13 @@ func (r *Run) tryTexts(i int, x, result *objects.Object) {
 			r.tryItems(x, base, t, f)
 		}
 	}
-	if i >= min(max(1, len(r.inputs.samples)), mostVaried) || !r.uses(EqualTexts) {
+	if !r.uses(EqualTexts) {
+		return
+	}
+	for _, e := range edits.OtherNames(result.Doc, r.Changed(x, result)) {
+		r.try(&laws.Case{Law: laws.L4a, Object: x.Doc, Edits: []edits.Edit{e}})
+	}
+	if i >= min(max(1, len(r.inputs.samples)), mostVaried) {
 		return
 	}
 	for n, t := range edits.UserTexts(x.Doc, custom) {

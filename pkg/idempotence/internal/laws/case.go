@@ -54,6 +54,9 @@ const SimilarNames Variant = "similar names"
 // one name from several of these names.
 const ManyNames Variant = "many names"
 
+// ZeroThere is a variant of L5. The edit sets a number to 0 where the webhook sets another number.
+const ZeroThere Variant = "zero"
+
 // LateNote is a variant of L4b. The object lacks an annotation or label that it had, and the edit adds it again between
 // two calls. A webhook may set a default while the annotation is missing, and keep it, but not an empty value.
 const LateNote Variant = "late note"
@@ -68,6 +71,10 @@ const (
 	SameAgain Variant = "same manifest again"
 	// Replaced replaces the stored object by the whole manifest from which it was created.
 	Replaced Variant = "replaced by the manifest"
+	// ChangedNote changes an annotation or label in the manifest and applies it. The edit sets the new value.
+	ChangedNote Variant = "changed annotation or label"
+	// NoStatus replaces a stored object that has a status by its manifest, which has none.
+	NoStatus Variant = "manifest without a status"
 )
 
 // The Variant of a case of L1 or L2 can also be the name of one of session.Users: this user then makes the requests.

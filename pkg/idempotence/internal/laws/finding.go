@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/admitkit/admitkit/internal/textutil"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
@@ -39,6 +40,9 @@ func (t *Trial) Differences(f *Finding) ([]tree.Change, bool) {
 		return nil, false
 	}
 	return slices.DeleteFunc(t.differences(f.Case.Law, from, to), func(c tree.Change) bool {
+		if f.Case.Law == L6 && isTouched(c) {
+			return true
+		}
 		switch f.Mode {
 		case TreatedUnlike, Order, AddsZero:
 			return c.Kind == tree.Moved
@@ -53,6 +57,13 @@ func (t *Trial) Differences(f *Finding) ([]tree.Change, bool) {
 	}), true
 }
 
+// isTouched reports whether a change is only the annotation with which the harness updates an object.
+func isTouched(c tree.Change) bool {
+	last := edits.TouchedAnnotation[len(edits.TouchedAnnotation)-1].Name
+	fields, isMap := c.Old.(map[string]any)
+	return slices.Equal(c.Path, edits.TouchedAnnotation) || isMap && len(fields) == 1 && fields[last] != nil && edits.TouchedAnnotation.HasPrefix(c.Path)
+}
+
 // compared returns the two objects that should be equal, or nil if the finding does not compare two objects.
 func (f *Finding) compared() (from, to *objects.Object) {
 	o := f.Outcomes
@@ -63,7 +74,7 @@ func (f *Finding) compared() (from, to *objects.Object) {
 			return nil, nil
 		}
 		return o[n-2].After, o[n-1].After
-	case Varies, Differs, Incomplete, LostByReplace, Regenerates, CannotReplace, ChangesWithName, ReadsNamespace:
+	case ReadsStatus, IgnoresChange, Varies, Differs, Incomplete, LostByReplace, Regenerates, CannotReplace, ChangesWithName, ReadsNamespace:
 		return o[0].After, o[1].After
 	case TreatedUnlike:
 		return o[1].After, o[n-1].After

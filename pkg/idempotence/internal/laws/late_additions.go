@@ -165,7 +165,32 @@ func setsInSecond(x, first, late, fresh any, differences []tree.Change) string {
 			}
 		}
 	}
-	return ""
+	return addedTwice(x, first, late, fresh)
+}
+
+// addedTwice does the same for a value inside of elements without keys, such as a path in a rule of an Ingress.
+func addedTwice(x, first, late, fresh any) (text string) {
+	tree.Lists(first, func(p tree.Path, list []any) {
+		for _, element := range list {
+			if _, isObject := element.(map[string]any); isObject && text == "" &&
+				occurrences(x, element) == 0 && occurrences(first, element) == 1 && occurrences(late, element) == 2 && occurrences(fresh, element) == 1 {
+				text = fmt.Sprintf("two lists %s have %s, but only one has it if the addition comes before the first call", p.Last(), brief(string(tree.Encode(element))))
+			}
+		}
+	})
+	return text
+}
+
+// occurrences returns the number of list elements of a document that equal a value.
+func occurrences(doc, value any) (n int) {
+	tree.Lists(doc, func(_ tree.Path, list []any) {
+		for _, element := range list {
+			if tree.Equal(element, value) {
+				n++
+			}
+		}
+	})
+	return n
 }
 
 // countWith returns the number of elements of the list at path list that have a value at path rest.

@@ -46,4 +46,6 @@ const (
 	Regenerates        Mode = "regenerates"
 	ChangesWithName    Mode = "changes with the name"
 	Collides           Mode = "collides"
+	IgnoresChange      Mode = "ignores a change"
+	ReadsStatus        Mode = "reads the new status"
 )

@@ -58,7 +58,7 @@ func (l updates) takesReplacement(c *Case) *Finding {
 		case !refused:
 			return l.Finding(c, Immutable, "the object cannot be replaced by its manifest, because the webhook changes immutable fields: "+text, stored, out)
 		case l.replaceable(c.Object):
-			return l.cannotReplace(c, text, stored, out)
+			return l.cannotReplace(c, text, created, out)
 		}
 		return nil
 	}
@@ -94,8 +94,8 @@ func (l updates) locks(c *Case, manifest any) *Finding {
 	return l.cannotReplace(c, strings.Join(problems, "; "), created, session.Admitted(plain))
 }
 
-func (l updates) cannotReplace(c *Case, problems string, stored, replaced *session.Outcome) *Finding {
-	v := l.Finding(c, CannotReplace, "the object cannot be replaced by its manifest: the manifest lacks immutable fields that the webhook has set: "+problems, stored, replaced)
+func (l updates) cannotReplace(c *Case, problems string, created, replaced *session.Outcome) *Finding {
+	v := l.Finding(c, CannotReplace, "the object cannot be replaced by its manifest: the manifest lacks immutable fields that the webhook has set: "+problems, created, replaced)
 	v.Advice = slices.Contains(lockedLater, l.Kind.Kind)
 	return v
 }

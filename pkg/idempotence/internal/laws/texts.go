@@ -4,6 +4,7 @@ package laws
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -131,6 +132,19 @@ func (l lateAdditions) lateItems(c *Case, e edits.Edit, first, late, start, fres
 	}
 	if item := e.Format.Repeated(expected, after); item != "" {
 		return l.Finding(c, Accumulates, fmt.Sprintf("the webhook adds an item again after an addition between two calls: %s has %s twice in the text %s", e.Path, item, brief(after)), first, late, start, fresh)
+	}
+	return nil
+}
+
+// addsNameAgain returns a finding if the webhook adds a flag or an HTTP header again after another party has written it
+// in another form (see edits.OtherNames).
+func (l afterEdits) addsNameAgain(c *Case, edited *objects.Object, first, second *session.Outcome) *Finding {
+	before, after := edits.NamesUsed(edited.Doc), edits.NamesUsed(second.After.Doc)
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		at := before[name].Path
+		if after[name].Count > before[name].Count && !l.excepted(c.Law, at) && slices.ContainsFunc(c.Edits, func(e edits.Edit) bool { return e.What == edits.Put && e.Path.HasPrefix(at) }) {
+			return l.Finding(c, Accumulates, fmt.Sprintf("the webhook adds %s again to %s, because another party has written it in another form", before[name].Name, at), first, second)
+		}
 	}
 	return nil
 }

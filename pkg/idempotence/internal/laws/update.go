@@ -22,8 +22,13 @@ func (l updates) check(c *Case) *Finding {
 	if c.Variant == SameAgain {
 		return l.takesAgain(c)
 	}
-	if c.Variant == Replaced {
+	switch c.Variant {
+	case Replaced:
 		return l.takesReplacement(c)
+	case ChangedNote:
+		return l.takesChange(c)
+	case NoStatus:
+		return l.readsStatus(c)
 	}
 	x, ok := l.ObjectOf(c)
 	if !ok || !l.Handles(admissionv1.Update) {

@@ -69,7 +69,7 @@ func positionsOf(newHandler func() http.Handler) (list []position) {
 			return
 		}
 		file, line := f.FileLine(pc)
-		if at := (position{file, line}); isOwn(file) && !seen[at] {
+		if at := (position{file, line}); isOwn(f.Name(), file) && !seen[at] {
 			seen[at], list = true, append(list, at)
 		}
 	}
@@ -118,17 +118,17 @@ func functions(v reflect.Value, depth int, seen map[reflect.Type]bool, add func(
 	}
 }
 
-// isOwn reports whether a source file can belong to the webhook: it is part of neither Go nor a library for webhooks.
-func isOwn(file string) bool {
+// libraries are the paths of packages that are no part of a webhook.
+var libraries = []string{"k8s.io/", "sigs.k8s.io/", "github.com/admitkit/admitkit/pkg/", "github.com/admitkit/admitkit/internal/"}
+
+// isOwn reports whether a function can belong to the webhook: it is part of neither Go nor a library for webhooks. The
+// function has a name such as example.com/hooks.(*Defaulter).Default. Its file may be in any folder.
+func isOwn(function, file string) bool {
 	if !strings.HasSuffix(file, ".go") || build.Default.GOROOT != "" && strings.HasPrefix(file, build.Default.GOROOT+"/") {
 		return false
 	}
-	for _, library := range []string{"/k8s.io/", "/sigs.k8s.io/", "/admitkit/pkg/", "/github.com/admitkit/admitkit@"} {
-		if strings.Contains(file, library) && !strings.HasSuffix(file, "_test.go") {
-			return false
-		}
-	}
-	return true
+	isLibrary := slices.ContainsFunc(libraries, func(path string) bool { return strings.HasPrefix(function, path) })
+	return !isLibrary || strings.HasSuffix(file, "_test.go")
 }
 
 // A collector collects the texts in the webhook's functions and in the declarations to which they refer.

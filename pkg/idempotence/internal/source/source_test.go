@@ -3,6 +3,7 @@
 package source
 
 import (
+	"go/build"
 	"net/http"
 	"slices"
 	"strings"
@@ -75,5 +76,26 @@ func TestOf(t *testing.T) {
 func TestOfFailingHandler(t *testing.T) {
 	for _, newHandler := range []func() http.Handler{nil, func() http.Handler { return nil }, func() http.Handler { panic("no handler") }} {
 		_ = Of(newHandler) // does not panic
+	}
+}
+
+// TestIsOwn checks that the package decides whether a function is part of the webhook, and not the folder of its file.
+func TestIsOwn(t *testing.T) {
+	for _, c := range []struct {
+		function, file string
+		want           bool
+	}{
+		{"example.com/hooks.(*Defaulter).Default", "/src/k8s.io/hooks/pod.go", true},
+		{"main.serve", "/src/admitkit/pkg/main.go", true},
+		{"github.com/admitkit/admitkit/pkg/webhook.(*Hook).ServeHTTP", "/src/anywhere/pkg/webhook/serve.go", false},
+		{"github.com/admitkit/admitkit/pkg/webhook.(*Hook).ServeHTTP", "/go/pkg/mod/github.com/admitkit/admitkit@v0.1.0/pkg/webhook/serve.go", false},
+		{"github.com/admitkit/admitkit/pkg/webhook_test.add", "/src/admitkit/pkg/webhook/hook_test.go", true},
+		{"github.com/admitkit/admitkit/examples/sidecar-injector.inject", "/src/admitkit/examples/sidecar-injector/inject.go", true},
+		{"sigs.k8s.io/controller-runtime/pkg/webhook/admission.(*Webhook).Handle", "/go/pkg/mod/sigs.k8s.io/controller-runtime@v0.24.1/pkg/webhook/admission/webhook.go", false},
+		{"net/http.HandlerFunc.ServeHTTP", build.Default.GOROOT + "/src/net/http/server.go", false},
+	} {
+		if got := isOwn(c.function, c.file); got != c.want {
+			t.Errorf("%s in %s: %t", c.function, c.file, got)
+		}
 	}
 }
