@@ -30,6 +30,17 @@ func (r *Report) group() {
 	}
 }
 
+// dropConsequences removes advice about what the webhook also does in a violation of L1. Its cause and its exceptions would
+// mislead: they are about a later addition or another part, but the webhook does the same in each call.
+func (r *Report) dropConsequences() {
+	all := slices.Clone(r.Findings)
+	r.Findings = slices.DeleteFunc(r.Findings, func(advice *Violation) bool {
+		return advice.Verdict == Advice && slices.ContainsFunc(all, func(v *Violation) bool {
+			return v.Law == L1 && v.Verdict != Advice && v.Kind == advice.Kind && sameDeed(v.deed, advice.deed)
+		})
+	})
+}
+
 // sameDeed reports whether one of two lists from deedOf contains the other.
 func sameDeed(a, b []string) bool {
 	if len(a) > len(b) {
@@ -58,6 +69,9 @@ func urgency(v *Violation) int {
 // deedOf describes what the webhook did in a finding, so that findings can be compared. It returns the marked patch
 // operations. If there are none, it returns the changed fields and the fields that the API server names in its errors.
 func deedOf(v *Violation, changes []tree.Change) (deed []string) {
+	if v.FailureMode == FailureHangs {
+		return []string{"hang"}
+	}
 	add := func(op string, p tree.Path) {
 		var names []string
 		for _, step := range p {

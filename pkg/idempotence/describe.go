@@ -23,6 +23,9 @@ type description struct {
 func explain(law Law, mode FailureMode) explanation {
 	d := descriptions[law]
 	of := d.modes[mode]
+	if mode == FailureHangs {
+		of = lawL2.modes[mode] // the law does not matter
+	}
 	e := d.explanation
 	if of.requests != nil {
 		e.requests = of.requests

@@ -42,6 +42,7 @@ func (r *Report) finish(outer, ctx context.Context, o options, connection *sessi
 		r.notNeeded()
 	}
 	slices.SortStableFunc(r.Findings, func(a, b *Violation) int { return slices.Index(Laws, a.Law) - slices.Index(Laws, b.Law) })
+	r.dropConsequences()
 	r.group()
 	r.advisePolicy()
 }

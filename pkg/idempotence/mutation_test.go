@@ -68,6 +68,8 @@ var (
 		explore.OtherUsers:          "M47 takes every system user for a service account",
 		explore.Replacements:        "M48 adds its container on CREATE only (Deployment)",
 		explore.Copies:              "M50 mounts a volume named after the Pod",
+		explore.LaterChanges:        "M60 moves the first value of its annotation into a label",
+		explore.ZeroValues:          "M59 takes the group 0 for none",
 		explore.OwnTexts:            "M55 writes an empty value for one of its profiles",
 	}
 )

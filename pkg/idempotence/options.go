@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"time"
 
@@ -227,6 +228,9 @@ type Exception struct {
 	Reason string `json:"reason"`
 }
 
+// index matches the number of an element with members.
+var index = regexp.MustCompile(`\[[0-9]+\]\.`)
+
 func checkExceptions(list []Exception) error {
 	var errs []error
 	for _, e := range list {
@@ -235,6 +239,8 @@ func checkExceptions(list []Exception) error {
 			errs = append(errs, fmt.Errorf("an exception needs a path and a reason: %+v", e))
 		case e.Law != "" && !slices.Contains(Laws, e.Law):
 			errs = append(errs, fmt.Errorf("exception for %s: there is no law %q", e.Path, e.Law))
+		case index.MatchString(e.Path):
+			errs = append(errs, fmt.Errorf("exception for %s: an element has no number, because others may be added before it: name its key, as in [name=web], or write [*]", e.Path))
 		}
 	}
 	return errors.Join(errs...)

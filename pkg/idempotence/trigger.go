@@ -52,7 +52,7 @@ const (
 
 // String returns the trigger in words.
 func (t Trigger) String() string {
-	about := "a " + t.Kind
+	about := "objects of the kind " + t.Kind
 	if t.Sample > 0 {
 		about = fmt.Sprintf("sample %d (%s)", t.Sample, t.Kind)
 	}

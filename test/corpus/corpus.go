@@ -11,7 +11,7 @@
 //	T01 to T12  of [Triggered], and T21: webhooks that act only on objects with a certain part
 //	T01 to T15  of other functions: webhooks that read or write a text with structure, such as a list in an annotation
 //	T16 to T18  webhooks that depend on the shape of an object: absent maps, similar names, copied elements
-//	M01 to M58  further broken webhooks, with their correct counterparts
+//	M01 to M60  further broken webhooks, with their correct counterparts
 //	V01 to V37  webhooks that are easily misjudged
 //	B01 to B85  broken webhooks that were not used to develop the harness
 //	C01 to C82  correct webhooks that were not used to develop the harness
@@ -74,7 +74,7 @@ func Patterns() []Case {
 		patchDocumentPatterns(), nondeterministicPatterns(), updatePatterns(), sideEffectPatterns(), envelopePatterns(),
 		competingPatterns(), duplicateKeyPatterns(), customResourcePatterns(),
 		repeatedChangePatterns(), wrongAssumptionPatterns(), lostChangePatterns(), triggeredPatterns(),
-		textPatterns(), shapePatterns(), otherPartyPatterns(),
+		textPatterns(), shapePatterns(), otherPartyPatterns(), authorPatterns(),
 	)
 }
 
@@ -85,7 +85,7 @@ func Lookalikes() []Case {
 		patchDocumentLookalikes(), nondeterministicLookalikes(), updateLookalikes(), sideEffectLookalikes(), envelopeLookalikes(),
 		competingLookalikes(), duplicateKeyLookalikes(), customResourceLookalikes(),
 		repeatedChangeLookalikes(), wrongAssumptionLookalikes(), correctRewrites(), harmless(), triggeredLookalikes(),
-		textLookalikes(), shapeLookalikes(), otherPartyLookalikes(),
+		textLookalikes(), shapeLookalikes(), otherPartyLookalikes(), authorLookalikes(),
 	)
 }
 

@@ -28,8 +28,11 @@ type given struct {
 func (r *runner) read(ctx context.Context) (*given, error) {
 	of := func(files []string) (*objects.Sets, error) {
 		all, err := objects.Read(ctx, files, r.screen.In, r.note)
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
+		case len(files) > 0 && len(all) == 0:
+			return nil, problem.New("no objects in %s", objects.Names(files...)).Hint("to test without samples: leave out -f")
 		}
 		sets, err := objects.Sort(all)
 		if err != nil {
@@ -79,7 +82,7 @@ func (r *runner) checkSamples(g *given) error {
 		}
 		k8svalidation.Default(typed)
 		if wrong := k8svalidation.Validate(typed); len(wrong) > 0 {
-			r.note("%s: %s: this sample is not used, because the API server rejects it: %s", o.Where(), o, wrong[0])
+			r.note("%s: %s: this sample is not sent, because the API server rejects it: %s", o.Where(), o, wrong[0])
 		}
 	}
 	return nil
@@ -101,7 +104,7 @@ func (r *runner) locate(g *given, report *idempotence.Report) {
 				continue
 			}
 			if !scheme.Scheme.Recognizes(o.GVK) {
-				r.note("%s: %s: this sample is not used, because the API server rejects it: %s", o.Where(), o, n.Detail)
+				r.note("%s: %s: this sample is not sent, because the API server rejects it: %s", o.Where(), o, n.Detail)
 			}
 			return true
 		}

@@ -48,11 +48,12 @@ const (
 	Replacements        Family = "replaced by the manifest"
 	OwnTexts            Family = "texts of the webhook's source"
 	LaterChanges        Family = "later changes by the author"
+	ZeroValues          Family = "zeros of the author"
 )
 
 // Families lists all families.
 var Families = []Family{
 	Samples, Generated, FurnishedObject, SingleSettings, VariedSamples, PartialResults, SimilarParts, EditsOfResults, Additions, FrontAdditions, LegalDuplicates, DuplicatesOfRemoved, UnknownFields, OtherEncodings, ReviewVersions, ObjectsBefore, FreshInstances, LaterCalls, NoNamespace, OlderObjects, Deletions, ManifestsAgain, Updates, DeletionRequests, CommonRivals, DeclaredRivals,
 	Triggers, SparseObjects, SimilarNames, CopiedElements, EqualTexts, ExtendedTexts,
-	FilledFields, Namesakes, ParallelCalls, OtherUsers, Copies, Replacements, OwnTexts, LaterChanges,
+	FilledFields, Namesakes, ParallelCalls, OtherUsers, Copies, Replacements, OwnTexts, LaterChanges, ZeroValues,
 }

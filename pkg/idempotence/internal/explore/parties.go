@@ -159,7 +159,7 @@ func (r *Run) tryRivals(i int, x, result *objects.Object) {
 
 // tryZeros checks L5 on x with a 0 where the webhook sets another number.
 func (r *Run) tryZeros(x, result *objects.Object) {
-	if !r.uses(FilledFields) {
+	if !r.uses(ZeroValues) {
 		return
 	}
 	for _, e := range edits.ZerosThere(r.Changed(x, result)) {

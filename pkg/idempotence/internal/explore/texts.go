@@ -138,12 +138,22 @@ func (r *Run) tryItems(x, base *objects.Object, t edits.Text, f texts.Format) {
 			r.try(&laws.Case{Law: laws.L5, Object: base.Doc, Edits: []edits.Edit{e}})
 		}
 	}
+	if own := f.Items(t.After); len(own) > 0 && !f.IsDocument() { // a webhook may keep only the first items
+		many := t.Before
+		for n := range manyItems {
+			many = f.With(many, texts.Token(own[len(own)-1], n+2), false)
+		}
+		r.try(&laws.Case{Law: laws.L5, Object: x.Doc, Edits: put(many)})
+	}
 	for _, own := range few(texts.Minus(f.Items(t.After), f.Items(t.Before)), 2) {
 		if alike := texts.Alike(own); alike != "" && !f.IsDocument() {
 			r.try(&laws.Case{Law: laws.L5, Object: x.Doc, Edits: put(f.With(t.Before, alike, false))})
 		}
 	}
 }
+
+// manyItems is the number of items in a long list.
+const manyItems = 6
 
 // items returns items that another party may add to a text. They have the form of the webhook's items. both is the text
 // with items of both parties.

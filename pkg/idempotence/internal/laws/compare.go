@@ -95,6 +95,9 @@ func (t *Trial) failed(c *Case, o *session.Outcome) *Finding {
 	if o.Fault == "" || o.FaultOf != session.NoDecision {
 		return nil
 	}
+	if o.Late() {
+		return t.Finding(c, Hangs, "no answer within the timeout", o)
+	}
 	return t.Finding(c, ServerError, "the webhook fails: "+textutil.FirstLine(o.Fault), o)
 }
 
