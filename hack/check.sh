@@ -33,7 +33,7 @@ while IFS= read -r file; do
 	((lines <= 400)) || echo "check: warning: $file has $lines lines; 400 are allowed, split it by topic" >&2
 done < <(sources 'pkg/*.go' ':!*_test.go')
 
-for module in . verifytest hack/bench hack/browser hack/certmanager hack/gallery hack/monitoring hack/release hack/helm; do
+for module in . verifytest test/controlplane/sampleapiserver hack/bench hack/browser hack/certmanager hack/gallery hack/monitoring hack/release hack/helm; do
 	tidy=$(cd $module && GOWORK=off go mod tidy -diff) ||
 		fail "go.mod or go.sum in $module is not tidy, run 'go mod tidy' there:"$'\n'"$(head -40 <<<"$tidy")"
 done

@@ -109,7 +109,6 @@ var wardleVersions = []string{"v1alpha1", "v1beta1"}
 
 // A flunder is a projection of an object of the aggregated API server.
 type flunder struct {
-	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
 		Reference     string `json:"reference,omitempty"`
