@@ -155,11 +155,10 @@ func (r Reason) ofRun(all Hints, hint string) string {
 	case ReasonEndedEarly:
 		return "the run ended early: " + r.Detail
 	case ReasonServerLost:
-		text := "the run ended early, because a server stopped answering: " + r.because(all)
 		if r.Detail != "" {
-			text += "; it broke the connection, and did not come back, when it was called for the object " + r.Detail
+			return "the run ended early, because the server ended when it was called for an object. Mend that, start it again, and run again. The object: " + r.Detail
 		}
-		return text
+		return "the run ended early, because a server stopped answering: " + r.because(all)
 	case ReasonCaseNotTried:
 		return fmt.Sprintf("the stored case %s cannot be checked: %s", r.File, r.because(all))
 	case ReasonBrokenConnections:

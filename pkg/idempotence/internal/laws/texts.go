@@ -12,6 +12,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/texts"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
 // inText returns the first edit of a case that adds items to a text or writes it in another form.
@@ -143,10 +144,34 @@ func (l afterEdits) addsNameAgain(c *Case, edited *objects.Object, first, second
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		at := before[name].Path
 		if after[name].Count > before[name].Count && !l.excepted(c.Law, at) && slices.ContainsFunc(c.Edits, func(e edits.Edit) bool { return e.What == edits.Put && e.Path.HasPrefix(at) }) {
-			return l.Finding(c, Accumulates, fmt.Sprintf("the webhook adds %s again to %s, because another party has written it in another form", before[name].Name, at), first, second)
+			v := l.Finding(c, Accumulates, fmt.Sprintf("the webhook adds %s again to %s, because another party has written it in another form", before[name].Name, at), first, second)
+			v.Advice = !l.knowsFlag(edited, at, before[name].Name)
+			return v
 		}
 	}
 	return nil
+}
+
+// knowsFlag reports whether the webhook leaves a flag with another value alone. Otherwise it takes arguments for plain
+// texts, and does not mean to set a flag only once. list leads to arguments in which the flag and its value are two words.
+func (l afterEdits) knowsFlag(edited *objects.Object, list tree.Path, flag string) bool {
+	value, _ := tree.Get(edited.Doc, list)
+	words, _ := value.([]any)
+	i := slices.Index(words, any(flag))
+	if i < 0 || i+1 >= len(words) {
+		return true // no flag, but a header
+	}
+	words = slices.Replace(slices.Clone(words), i, i+2, any(flag+"=rival"))
+	other, ok := l.Edited(edited, []edits.Edit{{What: edits.Put, Path: list, Value: words}})
+	if !ok {
+		return false
+	}
+	out := l.F(l.Fresh(), session.Query{Object: other})
+	if !out.OK() {
+		return false
+	}
+	after, _ := tree.Get(out.After.Doc, list)
+	return tree.Equal(after, words)
 }
 
 // afterOtherForm returns a finding if the webhook changes its own text again after another party has written it in
