@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -131,7 +132,7 @@ func (e *editor) push(value any, path ...string) {
 	}
 	ops := e.ops
 	e.set(append(append([]any{}, list...), value), path...)
-	e.ops = append(ops[:len(ops):len(ops)], patchOp{Op: "add", Path: pointerTo(path) + "/-", Value: value})
+	e.ops = append(slices.Clip(ops), patchOp{Op: "add", Path: pointerTo(path) + "/-", Value: value})
 }
 
 // drop removes a key of a map.
