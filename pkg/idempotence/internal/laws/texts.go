@@ -143,9 +143,15 @@ func (l afterEdits) addsNameAgain(c *Case, edited *objects.Object, first, second
 	before, after := edits.NamesUsed(edited.Doc), edits.NamesUsed(second.After.Doc)
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		at := before[name].Path
+		value, _ := tree.Get(edited.Doc, at)
+		words, _ := value.([]any)
+		word := slices.Index(words, any(before[name].Name)) // the flag, if it is a word of its own
+		if isFlag := strings.HasPrefix(before[name].Name, "--"); isFlag && word < 0 {
+			continue
+		}
 		if after[name].Count > before[name].Count && !l.excepted(c.Law, at) && slices.ContainsFunc(c.Edits, func(e edits.Edit) bool { return e.What == edits.Put && e.Path.HasPrefix(at) }) {
 			v := l.Finding(c, Accumulates, fmt.Sprintf("the webhook adds %s again to %s, because another party has written it in another form", before[name].Name, at), first, second)
-			v.Advice = !l.knowsFlag(edited, at, before[name].Name)
+			v.Advice = word >= 0 && !l.knowsFlag(edited, at, words, word)
 			return v
 		}
 	}
@@ -153,15 +159,12 @@ func (l afterEdits) addsNameAgain(c *Case, edited *objects.Object, first, second
 }
 
 // knowsFlag reports whether the webhook leaves a flag with another value alone. Otherwise it takes arguments for plain
-// texts, and does not mean to set a flag only once. list leads to arguments in which the flag and its value are two words.
-func (l afterEdits) knowsFlag(edited *objects.Object, list tree.Path, flag string) bool {
-	value, _ := tree.Get(edited.Doc, list)
-	words, _ := value.([]any)
-	i := slices.Index(words, any(flag))
-	if i < 0 || i+1 >= len(words) {
-		return true // no flag, but a header
+// texts, and does not mean to set a flag only once. words are the arguments at path list, and the i-th word is the flag.
+func (l afterEdits) knowsFlag(edited *objects.Object, list tree.Path, words []any, i int) bool {
+	if i+1 >= len(words) {
+		return false
 	}
-	words = slices.Replace(slices.Clone(words), i, i+2, any(flag+"=rival"))
+	words = slices.Replace(slices.Clone(words), i, i+2, any(fmt.Sprint(words[i], "=rival")))
 	other, ok := l.Edited(edited, []edits.Edit{{What: edits.Put, Path: list, Value: words}})
 	if !ok {
 		return false
