@@ -32,7 +32,7 @@ func (r *runner) read(ctx context.Context) (*given, error) {
 		case err != nil:
 			return nil, err
 		case len(files) > 0 && len(all) == 0:
-			return nil, problem.New("no objects in %s", objects.Names(files...)).Hint("to test without samples: leave out -f")
+			return nil, problem.New("no objects in %s", objects.Names(files...)).Hint("leave out this file")
 		}
 		sets, err := objects.Sort(all)
 		if err != nil {

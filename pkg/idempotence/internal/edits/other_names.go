@@ -40,6 +40,12 @@ func OtherNames(doc any, changes []tree.Change) (list []Edit) {
 	return list
 }
 
+// IsOtherName reports whether an edit can be one of OtherNames: it sets a list of arguments, or the name of a header.
+func IsOtherName(e Edit) bool {
+	_, isList := e.Value.([]any)
+	return e.What == Put && (isList && (e.Path.Last() == "args" || e.Path.Last() == "command") || isHeaderName(e.Path))
+}
+
 // inTwoWords returns a list of arguments in which a flag such as --level=info is divided into two words.
 func inTwoWords(doc any, list tree.Path, argument string) ([]any, bool) {
 	flag, rest, ok := strings.Cut(argument, "=")

@@ -21,7 +21,8 @@ func (r *Run) tryTexts(i int, x, result *objects.Object) {
 		return
 	}
 	custom := r.Kind.GoType == nil
-	for _, t := range edits.WrittenTexts(x.Doc, r.Changed(x, result), custom) {
+	changes := r.Changed(x, result)
+	for _, t := range edits.WrittenTexts(x.Doc, changes, custom) {
 		if r.uses(EqualTexts) {
 			r.tryForms(x, t, t.After)
 		}
@@ -32,7 +33,7 @@ func (r *Run) tryTexts(i int, x, result *objects.Object) {
 	if !r.uses(EqualTexts) {
 		return
 	}
-	for _, e := range edits.OtherNames(result.Doc, r.Changed(x, result)) {
+	for _, e := range edits.OtherNames(result.Doc, changes) {
 		r.try(&laws.Case{Law: laws.L4a, Object: x.Doc, Edits: []edits.Edit{e}})
 	}
 	if i >= min(max(1, len(r.inputs.samples)), mostVaried) {

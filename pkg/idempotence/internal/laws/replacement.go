@@ -144,3 +144,62 @@ func (l updates) lostByReplace(law Law, stored, replaced *objects.Object) []tree
 		return d.Kind != tree.Removed || d.Path[0].Name == "metadata" || d.Path[0].Name == "status" || edits.IsNote(d.Path) || edits.IsZero(d.Old)
 	})
 }
+
+// readsStatus checks that the result of an update does not depend on the status in the new object. A manifest has none,
+// so a webhook must take the status from the old object.
+func (l updates) readsStatus(c *Case) *Finding {
+	manifest, ok := l.Kind.ManifestOf(c.Object)
+	status := l.Kind.StatusExample()
+	if !ok || status == nil || !l.Handles(admissionv1.Update) {
+		return nil
+	}
+	created, ok := l.createdFrom(manifest)
+	if !ok {
+		return nil
+	}
+	defer l.startUpdates(nil)()
+	at := tree.Path{{Name: "status"}}
+	plain, valid := l.Valid(manifest)
+	old, isOld := l.Valid(created.After.Doc)
+	if !valid || !isOld {
+		return nil
+	}
+	update := func(o *objects.Object) (*session.Outcome, bool) {
+		stored, ok := tree.Put(old.Doc, at, status)
+		was, valid := l.Valid(stored)
+		if !ok || !valid {
+			return nil, false
+		}
+		out := l.F(l.Fresh(), session.Query{Object: o, Old: was})
+		return out, out.OK()
+	}
+	both, ok := tree.Put(plain.Doc, at, status)
+	if !ok {
+		return nil
+	}
+	with, valid := l.Valid(both)
+	if !valid {
+		return nil
+	}
+	kept, ok := update(with)
+	if !ok {
+		return nil
+	}
+	replaced, ok := update(plain)
+	if !ok {
+		return nil
+	}
+	again, ok := update(with)
+	if !ok {
+		return nil
+	}
+	changes := slices.DeleteFunc(l.withoutEncoding(l.differences(c.Law, kept.After, replaced.After)), func(d tree.Change) bool {
+		one, _ := tree.Get(kept.After.Doc, d.Path)
+		other, _ := tree.Get(again.After.Doc, d.Path)
+		return d.Path[0].Name == "status" || d.Path[0].Name == "metadata" || !tree.Equal(one, other) // a random value
+	})
+	if len(changes) == 0 {
+		return nil
+	}
+	return l.Finding(c, ReadsStatus, "if the manifest replaces the object, the result differs, because the manifest has no status: "+summary(changes), kept, replaced)
+}

@@ -140,6 +140,9 @@ func (l lateAdditions) lateItems(c *Case, e edits.Edit, first, late, start, fres
 // addsNameAgain returns a finding if the webhook adds a flag or an HTTP header again after another party has written it
 // in another form (see edits.OtherNames).
 func (l afterEdits) addsNameAgain(c *Case, edited *objects.Object, first, second *session.Outcome) *Finding {
+	if !slices.ContainsFunc(c.Edits, edits.IsOtherName) {
+		return nil // most edits are about something else, and counting the names of two documents takes time
+	}
 	before, after := edits.NamesUsed(edited.Doc), edits.NamesUsed(second.After.Doc)
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		at := before[name].Path
@@ -149,7 +152,7 @@ func (l afterEdits) addsNameAgain(c *Case, edited *objects.Object, first, second
 		if isFlag := strings.HasPrefix(before[name].Name, "--"); isFlag && word < 0 {
 			continue
 		}
-		if after[name].Count > before[name].Count && !l.excepted(c.Law, at) && slices.ContainsFunc(c.Edits, func(e edits.Edit) bool { return e.What == edits.Put && e.Path.HasPrefix(at) }) {
+		if after[name].Count > before[name].Count && !l.excepted(c.Law, at) && slices.ContainsFunc(c.Edits, func(e edits.Edit) bool { return edits.IsOtherName(e) && e.Path.HasPrefix(at) }) {
 			v := l.Finding(c, Accumulates, fmt.Sprintf("the webhook adds %s again to %s, because another party has written it in another form", before[name].Name, at), first, second)
 			v.Advice = word >= 0 && !l.knowsFlag(edited, at, words, word)
 			return v

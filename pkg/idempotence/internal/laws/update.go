@@ -19,10 +19,9 @@ import (
 type updates struct{ *Trial }
 
 func (l updates) check(c *Case) *Finding {
-	if c.Variant == SameAgain {
-		return l.takesAgain(c)
-	}
 	switch c.Variant {
+	case SameAgain:
+		return l.takesAgain(c)
 	case Replaced:
 		return l.takesReplacement(c)
 	case ChangedNote:

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// StatusExample returns a status that the definition of a custom resource allows, or nil if there is none.
+// StatusExample returns an example of a status, from the schema of the CustomResourceDefinition, or nil without a schema.
 func (k *Kind) StatusExample() any {
 	if k.Custom == nil {
 		return nil

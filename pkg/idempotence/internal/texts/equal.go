@@ -218,7 +218,8 @@ func networksOf(text string) any {
 	return networks
 }
 
-// Same reports whether two quantities, durations, image references or lists of networks have the same meaning. Other texts must be equal.
+// Same reports whether two quantities, durations, image references or lists of networks have the same meaning. Other
+// texts must be equal.
 func (f Format) Same(a, b string) bool {
 	switch f {
 	case Quantity:
