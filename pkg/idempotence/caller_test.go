@@ -72,26 +72,36 @@ func TestUnreachableServerIsAnError(t *testing.T) {
 	}
 }
 
-// TestServerThatStopsFailsNoLaw stops the server after five calls. The harness must not report a failed law. A law
-// without enough cases must be inconclusive.
+// TestServerThatStopsFailsNoLaw stops the server at the fifth call, after the response or without one. The harness must
+// not report a failed law. A law without enough cases must be inconclusive. The object of a call without a response may
+// be what ended the server, so the text must contain it.
 func TestServerThatStopsFailsNoLaw(t *testing.T) {
 	registration, handler := marking()
-	var calls atomic.Int64
-	var server *httptest.Server
-	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		handler.ServeHTTP(w, r)
-		if calls.Add(1) == 5 {
-			w.Header().Set("Connection", "close")
-			_ = server.Listener.Close()
+	for _, inCall := range []bool{false, true} {
+		var calls atomic.Int64
+		var server *httptest.Server
+		server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			handler.ServeHTTP(w, r)
+			if calls.Add(1) == 5 {
+				w.Header().Set("Connection", "close")
+				_ = server.Listener.Close()
+				if inCall {
+					panic(http.ErrAbortHandler)
+				}
+			}
+		}))
+		t.Cleanup(server.Close)
+		report, err := Run(t.Context(), URL(registration, closing(server.Client()), server.URL), Options{Objects: 2})
+		if err != nil || len(report.Findings) > 0 || len(report.Incomplete) != 1 || report.Incomplete[0].Code != ReasonServerLost || !report.Incomplete[0].Is(ReasonConnectionRefused) {
+			t.Errorf("%v, findings %v, incomplete: %v", err, report.Findings, report.Incomplete)
 		}
-	}))
-	t.Cleanup(server.Close)
-	report, err := Run(t.Context(), URL(registration, closing(server.Client()), server.URL), Options{Objects: 2})
-	if err != nil || len(report.Findings) > 0 || len(report.Incomplete) != 1 || report.Incomplete[0].Code != ReasonServerLost || !report.Incomplete[0].Is(ReasonConnectionRefused) {
-		t.Errorf("%v, findings %v, incomplete: %v", err, report.Findings, report.Incomplete)
-	}
-	if got := verdictOf(t, report, L12); got.Verdict != Inconclusive || got.Reason.Code != ReasonRunEnded {
-		t.Errorf("%+v", got)
+		if got := verdictOf(t, report, L12); got.Verdict != Inconclusive || got.Reason.Code != ReasonRunEnded {
+			t.Errorf("%+v", got)
+		}
+		text := report.Incomplete[0].Text(nil)
+		if !strings.Contains(text, "a server stopped answering: ") || strings.Contains(text, `for this object: if the object ends the server's process, mend that first: {"kind":`) != inCall {
+			t.Errorf("without a response %v: %s", inCall, text)
+		}
 	}
 }
 

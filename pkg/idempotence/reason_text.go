@@ -155,10 +155,11 @@ func (r Reason) ofRun(all Hints, hint string) string {
 	case ReasonEndedEarly:
 		return "the run ended early: " + r.Detail
 	case ReasonServerLost:
+		text := "the run ended early, because a server stopped answering: " + r.because(all)
 		if r.Detail != "" {
-			return "the run ended early, because the server ended when it was called for an object. Mend that, start it again, and run again. The object: " + r.Detail
+			text += ". The connection broke in the call for this object: if the object ends the server's process, mend that first: " + r.Detail
 		}
-		return "the run ended early, because a server stopped answering: " + r.because(all)
+		return text
 	case ReasonCaseNotTried:
 		return fmt.Sprintf("the stored case %s cannot be checked: %s", r.File, r.because(all))
 	case ReasonBrokenConnections:
