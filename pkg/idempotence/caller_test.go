@@ -99,7 +99,7 @@ func TestServerThatStopsFailsNoLaw(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		text := report.Incomplete[0].Text(nil)
-		if !strings.Contains(text, "a server stopped answering: ") || strings.Contains(text, `for this object: if the object ends the server's process, mend that first: {"kind":`) != inCall {
+		if !strings.Contains(text, "a server stopped answering: ") || strings.Contains(text, `If the object crashes the server, correct that, start the server and run again. The object: {"kind":`) != inCall {
 			t.Errorf("without a response %v: %s", inCall, text)
 		}
 	}

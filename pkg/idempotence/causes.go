@@ -30,16 +30,19 @@ func (r *Report) group() {
 	}
 }
 
-// dropConsequences removes advice about what the webhook also does in a violation of L1. Its cause and its exceptions would
-// mislead: they are about a later addition or another part, but the webhook does the same in each call.
+// dropConsequences removes advice if a violation of L1 has the same patch operations. The violation explains them. The
+// advice would give a wrong cause, such as a later addition.
 func (r *Report) dropConsequences() {
 	all := slices.Clone(r.Findings)
 	r.Findings = slices.DeleteFunc(r.Findings, func(advice *Violation) bool {
 		return advice.Verdict == Advice && slices.ContainsFunc(all, func(v *Violation) bool {
-			return v.Law == L1 && v.Verdict != Advice && v.Kind == advice.Kind && sameDeed(v.deed, advice.deed)
+			return v.Law == L1 && v.Verdict != Advice && v.Kind == advice.Kind && len(v.deed) == len(advice.deed) && sameDeed(v.deed, advice.deed) && !slices.Contains(ownFaults, advice.FailureMode)
 		})
 	})
 }
+
+// ownFaults lists the failure modes that a violation of L1 does not explain: the user loses something.
+var ownFaults = []FailureMode{FailureRemoves, FailureRemovesSample, FailureOverwrites, FailureOverwritesZero, FailureLostByReplace, FailureIgnoresChange}
 
 // sameDeed reports whether one of two lists from deedOf contains the other.
 func sameDeed(a, b []string) bool {
@@ -108,8 +111,8 @@ func deedOf(v *Violation, changes []tree.Change) (deed []string) {
 
 // mayBeIntended lists the failure modes that a webhook may have on purpose.
 var mayBeIntended = []FailureMode{
-	FailureOverwrites, FailureRemoves, FailureRemovesSample, FailureVaries, FailureTreatedUnlike, FailureIncomplete,
-	FailureOrder, FailureNotTheSame, FailureNeverSettles, FailureRegenerates, FailureCannotReplace,
+	FailureOverwrites, FailureOverwritesZero, FailureRemoves, FailureRemovesSample, FailureVaries, FailureTreatedUnlike, FailureIncomplete,
+	FailureOrder, FailureNotTheSame, FailureNeverSettles, FailureRegenerates, FailureCannotReplace, FailureIgnoresChange,
 }
 
 // mostProposed is the maximum number of exceptions that a report proposes for a finding.

@@ -24,7 +24,7 @@ func explain(law Law, mode FailureMode) explanation {
 	d := descriptions[law]
 	of := d.modes[mode]
 	if mode == FailureHangs {
-		of = lawL2.modes[mode] // the law does not matter
+		of = lawL2.modes[mode] // a webhook that hangs has the same cause and fix in every law
 	}
 	e := d.explanation
 	if of.requests != nil {
@@ -57,9 +57,10 @@ func (l Law) Statement() string { return descriptions[l].statement }
 // objectsCompared names the two objects of a difference, by failure mode. It is used for laws that do not name the
 // objects themselves.
 var objectsCompared = map[FailureMode][2]string{
-	FailureRemoves:       {"the object as it was sent", "the result of the webhook"},
-	FailureOverwrites:    {"the object as it was sent", "the result of the webhook"},
-	FailureRemovesSample: {"the object as it was sent", "the result of the webhook"},
+	FailureRemoves:        {"the object as it was sent", "the result of the webhook"},
+	FailureOverwrites:     {"the object as it was sent", "the result of the webhook"},
+	FailureRemovesSample:  {"the object as it was sent", "the result of the webhook"},
+	FailureOverwritesZero: {"the object as it was sent", "the result of the webhook"},
 }
 
 var descriptions = map[Law]description{

@@ -199,6 +199,10 @@ var lawL5 = description{
 			cause: "The webhook enforces its own element or command line, even if the user has set it.",
 			fix:   "If that is intended, declare it in Options.Exceptions with the path and the reason.",
 		},
+		FailureOverwritesZero: {
+			cause: "The webhook compares the field with the zero value of its type, as Go code does with a field that is no pointer. So it cannot tell a value of the user from an absent one.",
+			fix:   "Test whether the field is there: use a pointer in the Go type, or look into the JSON object.",
+		},
 		FailureMisuses: {
 			cause: "The webhook recognises its volume by the name alone.",
 		},

@@ -4,7 +4,7 @@ package idempotence
 
 var lawL6 = description{
 	name:      "updates",
-	statement: "the webhook neither blocks nor changes updates of older objects, deletions and repeated applies of a manifest, and adds its parts again when the manifest replaces the object",
+	statement: "the webhook does not block or change updates of older objects, deletions or repeated applies of a manifest; it keeps a later change by the author; and it adds its parts again when the manifest replaces the object",
 	explanation: explanation{
 		requests: []string{"the creation", "an update that changes nothing", "the manifest applied again"},
 		from:     "as it was stored", to: "with the manifest applied again",
@@ -50,14 +50,14 @@ var lawL6 = description{
 		},
 		FailureIgnoresChange: {
 			requests: []string{"a new object with the changed manifest", "an update with the changed manifest"},
-			from:     "if the changed manifest is new", to: "after the change",
-			cause: "The webhook removes the value from the place where the author writes it. In the stored object it only sees the copy that it made of the old value, and keeps that.",
-			fix:   "Leave the author's value in its place. If the webhook moves it, let a value in the old place win over the copy.",
+			from:     "an object created from the changed manifest", to: "the stored object after the changed manifest is applied",
+			cause: "The webhook moves the author's value to another field. On UPDATE it finds its copy of the old value there, and keeps the copy.",
+			fix:   "Leave the author's value in its field. If the webhook must move it, replace the copy whenever the field has a value.",
 		},
 		FailureReadsStatus: {
 			requests: []string{"an update with a status in the new object", "the same update without a status"},
-			from:     "with a status in the new object", to: "without it",
-			cause: "The webhook reads the status of the new object. A manifest has none. The API server keeps the old status only after the webhooks were called.",
+			from:     "with a status in the new object", to: "without a status in the new object",
+			cause: "The webhook reads the status of the new object, but a manifest has no status. The API server copies the old status into the new object only after it has called the webhooks.",
 			fix:   "On UPDATE, read the status of the old object.",
 		},
 		FailureRegenerates: {

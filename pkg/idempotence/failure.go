@@ -47,9 +47,10 @@ const (
 	FailureChangesWithName    FailureMode = "changes with the name" // an update changes what followed from the generateName
 	FailureCollides           FailureMode = "collides"              // the webhook derives one name from two
 	FailureIgnoresChange      FailureMode = "ignores a change"      // an author changes a value, and the webhook drops the new one
-	FailureReadsStatus        FailureMode = "reads the new status"  // the result depends on a status that a manifest lacks
+	FailureOverwritesZero     FailureMode = "overwrites a zero"     // the webhook takes a zero value for an absent one
+	FailureReadsStatus        FailureMode = "depends on the status" // the result depends on a status that a manifest lacks
 )
 
 var failureModes = []FailureMode{
-	FailureGrows, FailureChanges, FailureNoOpPatch, FailureNeverSettles, FailureInvalid, FailureInvalidOnWindows, FailureServerError, FailureHangs, FailureDenied, FailureDeniedLater, FailureDecidesDifferently, FailureVaries, FailureReadsNamespace, FailureAccumulates, FailureTreatedUnlike, FailureIncomplete, FailureRemoves, FailureRemovesSample, FailureOverwrites, FailureMisuses, FailureImmutable, FailureBlocksDeletion, FailureNotTheSame, FailureSideEffect, FailureDiffers, FailureEnvelope, FailureEnvelopeAgain, FailureRounds, FailureLoses, FailureDoesNotApply, FailureDoesNotApplyAgain, FailureOrder, FailureAddsZero, FailureLostByReplace, FailurePutsBack, FailureCannotReplace, FailureRegenerates, FailureChangesWithName, FailureCollides, FailureIgnoresChange, FailureReadsStatus,
+	FailureGrows, FailureChanges, FailureNoOpPatch, FailureNeverSettles, FailureInvalid, FailureInvalidOnWindows, FailureServerError, FailureHangs, FailureDenied, FailureDeniedLater, FailureDecidesDifferently, FailureVaries, FailureReadsNamespace, FailureAccumulates, FailureTreatedUnlike, FailureIncomplete, FailureRemoves, FailureRemovesSample, FailureOverwrites, FailureMisuses, FailureImmutable, FailureBlocksDeletion, FailureNotTheSame, FailureSideEffect, FailureDiffers, FailureEnvelope, FailureEnvelopeAgain, FailureRounds, FailureLoses, FailureDoesNotApply, FailureDoesNotApplyAgain, FailureOrder, FailureAddsZero, FailureLostByReplace, FailurePutsBack, FailureCannotReplace, FailureRegenerates, FailureChangesWithName, FailureCollides, FailureIgnoresChange, FailureReadsStatus, FailureOverwritesZero,
 }

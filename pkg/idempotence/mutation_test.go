@@ -69,7 +69,8 @@ var (
 		explore.Replacements:        "M48 adds its container on CREATE only (Deployment)",
 		explore.Copies:              "M50 mounts a volume named after the Pod",
 		explore.LaterChanges:        "M60 moves the first value of its annotation into a label",
-		explore.ZeroValues:          "M59 takes the group 0 for none",
+		explore.ZeroValues:          "M59 treats a TTL of 0 as unset",
+		explore.Switches:            "M61 adds a flag in each call in debug mode",
 		explore.OwnTexts:            "M55 writes an empty value for one of its profiles",
 	}
 )

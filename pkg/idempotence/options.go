@@ -228,8 +228,9 @@ type Exception struct {
 	Reason string `json:"reason"`
 }
 
-// index matches the number of an element with members.
-var index = regexp.MustCompile(`\[[0-9]+\]\.`)
+// elementIndex matches the index of a list element that is followed by a field, as in containers[0].env. A number at the
+// end of a path may be a key, as in spec.ports[80].
+var elementIndex = regexp.MustCompile(`\[[0-9]+\]\.`)
 
 func checkExceptions(list []Exception) error {
 	var errs []error
@@ -239,8 +240,8 @@ func checkExceptions(list []Exception) error {
 			errs = append(errs, fmt.Errorf("an exception needs a path and a reason: %+v", e))
 		case e.Law != "" && !slices.Contains(Laws, e.Law):
 			errs = append(errs, fmt.Errorf("exception for %s: there is no law %q", e.Path, e.Law))
-		case index.MatchString(e.Path):
-			errs = append(errs, fmt.Errorf("exception for %s: an element has no number, because others may be added before it: name its key, as in [name=web], or write [*]", e.Path))
+		case elementIndex.MatchString(e.Path):
+			errs = append(errs, fmt.Errorf("exception for %s: a path cannot select an element by its index, because the index changes when an element is added before it: write its key, such as [name=web], or [*] for all elements", e.Path))
 		}
 	}
 	return errors.Join(errs...)

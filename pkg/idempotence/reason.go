@@ -128,6 +128,7 @@ const (
 	ReasonNotIfNeeded     ReasonCode = "NotIfNeeded"     // Names of the laws that stand in the way
 	ReasonSlowCall        ReasonCode = "SlowCall"        // Limit is the time, Detail the object
 	ReasonFilled          ReasonCode = "Filled"          // Names of the fields that the webhook fills
+	ReasonSwitches        ReasonCode = "Switches"        // Kind; Names of labels and annotations, with their values
 	ReasonCallsRepeated   ReasonCode = "CallsRepeated"   // Count; Names of the laws with the broken connections
 )
 

@@ -34,10 +34,10 @@ type replacedCase struct {
 	rules  []admissionregistrationv1.OperationType
 }
 
-// unset reports whether a field of the spec has no value.
+// unset reports whether a field of the spec has no value. An empty storageClassName is a value.
 func unset(doc document, field string) bool {
 	value := at(doc, "spec")[field]
-	return value == nil || value == ""
+	return value == nil || value == "" && field != "storageClassName"
 }
 
 // setsField returns a change that sets an empty field of the spec.

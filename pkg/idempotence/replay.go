@@ -58,7 +58,7 @@ func (r *run) replayCase(stored *storedCase) Replayed {
 	}
 	inner := c.inner()
 	x, valid := r.ObjectOf(inner)
-	if manifest, ok := r.Kind.ManifestOf(c.Object); ok && (c.Variant == Variant(laws.SameAgain) || c.Variant == Variant(laws.Replaced)) {
+	if manifest, ok := r.Kind.ManifestOf(c.Object); ok && laws.UsesManifest(inner.Variant) {
 		x, valid = r.Valid(manifest) // the check uses the manifest, not the object
 	}
 	_, known := r.Rivals[c.Rival]
@@ -89,7 +89,7 @@ func (r *run) replayCase(stored *storedCase) Replayed {
 		case r.Over():
 			result.Reason = &Reason{Code: ReasonRunEnded}
 			return result
-		case reason != nil:
+		case reason != nil && r.Tally.Decided[inner.Law] == decided:
 			result.Reason = &Reason{Code: ReasonLawNotApplied, Law: c.Law, Because: []Reason{*reason}}
 			return result
 		case r.Tally.Decided[inner.Law] == decided:

@@ -52,12 +52,12 @@ const (
 
 // String returns the trigger in words.
 func (t Trigger) String() string {
-	about := "objects of the kind " + t.Kind
+	about := "objects of kind " + t.Kind
 	if t.Sample > 0 {
 		about = fmt.Sprintf("sample %d (%s)", t.Sample, t.Kind)
 	}
 	if len(t.Conditions) == 0 {
-		return "the webhook acts on " + about + " without any condition that was found"
+		return "the webhook acts on " + about + "; the harness found no condition"
 	}
 	var texts []string
 	for _, c := range t.Conditions {

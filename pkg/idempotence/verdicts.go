@@ -38,6 +38,13 @@ func (r *Report) add(of *run) {
 	if len(of.Filled) > 0 {
 		r.Notes = append(r.Notes, Reason{Code: ReasonFilled, Names: slices.Sorted(maps.Keys(of.Filled))})
 	}
+	if len(of.Switches) > 0 {
+		var names []string
+		for _, s := range of.Switches {
+			names = append(names, s.Key+"="+s.Value)
+		}
+		r.Notes = append(r.Notes, Reason{Code: ReasonSwitches, Kind: name, Names: names})
+	}
 	r.addUntried(of)
 	decide := of.verdicts()
 	for i := range of.Exceptions {
@@ -49,7 +56,7 @@ func (r *Report) add(of *run) {
 		}
 		result := LawResult{Law: law, Kind: name, Cases: of.Tally.Decided[laws.Law(law)]}
 		if result.Verdict, result.Reason = decide.verdict(law); result.Verdict == NotApplicable {
-			result.Cases = 0 // a part of L6 is checked without UPDATE, too
+			result.Cases = 0 // L6 has cases for webhooks without UPDATE, too
 		}
 		r.Laws = append(r.Laws, result)
 		if result.Verdict == Inconclusive {

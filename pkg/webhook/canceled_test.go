@@ -49,7 +49,7 @@ func TestAShorterTimeAfterARetryIsATimeout(t *testing.T) {
 						t.Fatal(err)
 					}
 					req.Header.Set("Content-Type", "application/json")
-					if resp, err := e.client.Do(req); err == nil { // the server may answer the close_notify of TLS before the client stops reading
+					if resp, err := e.client.Do(req); err == nil { // the response may arrive before the client sees that its context has ended
 						_ = resp.Body.Close()
 					} else if !errors.Is(err, context.DeadlineExceeded) {
 						t.Errorf("got %v", err)
@@ -94,7 +94,7 @@ func TestTheClientHangsUp(t *testing.T) {
 				ctx, hangUp := context.WithCancel(t.Context())
 				go func() { <-arrived; hangUp() }()
 				_, err := e.try(ctx, hook.Path()+"?timeout=5s", call{}.body())
-				if err != nil && !errors.Is(err, context.Canceled) { // the answer may arrive before the client stops reading
+				if err != nil && !errors.Is(err, context.Canceled) { // the response may arrive before the client sees that its context has ended
 					t.Errorf("got %v", err)
 				}
 				synctest.Wait()

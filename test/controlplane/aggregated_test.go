@@ -87,7 +87,8 @@ spec:
         readinessProbe: {httpGet: {scheme: HTTPS, path: /readyz, port: 9443}}
 `
 
-// aggregatedReader lets the API server read the CA of the proxy. It is in another namespace than the other objects.
+// aggregatedReader lets the aggregated API server read the CA that signs kube-apiserver's proxy certificate. The other
+// objects are in another namespace.
 const aggregatedReader = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
@@ -107,7 +108,7 @@ spec: {group: wardle.example.com, version: VERSION, groupPriorityMinimum: 1000, 
 
 var wardleVersions = []string{"v1alpha1", "v1beta1"}
 
-// A flunder is a projection of an object of the aggregated API server.
+// A flunder has the fields of a Flunder, an object of the aggregated API server, that the hooks read.
 type flunder struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -122,7 +123,7 @@ type admissionLog struct {
 	calls []string
 }
 
-// note records a call. It leaves out calls for the canary of a spec.
+// note records a call, unless it is a dry run. Only requests that wait for a configuration to be active are dry runs.
 func (l *admissionLog) note(hook string, m *webhook.Request[flunder]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -176,7 +177,7 @@ var _ = Describe("an aggregated API server", Ordered, func() {
 		DeferCleanup(deleteNamespace, wardle)
 		source = certify(ctx)
 		dir := GinkgoT().TempDir()
-		keepFiles(source, dir)
+		writeCertificateFiles(source, dir)
 		apply(ctx, wardle, strings.NewReplacer("PROGRAM", buildSampleAPIServer(ctx), "DIR", dir, "ETCD", cluster.Etcd()).Replace(aggregated))
 		apply(ctx, "kube-system", aggregatedReader)
 		for _, version := range wardleVersions {
@@ -238,7 +239,7 @@ var _ = Describe("an aggregated API server", Ordered, func() {
 	})
 })
 
-// certify starts a source of certificates for the Service. It keeps the caBundles of the APIServices. Its CAs live for a
+// certify starts a source of certificates for the Service. It keeps the caBundles of the APIServices up to date. Its CAs live for a
 // short time, so that an old one is soon retired.
 func certify(ctx context.Context) *certs.SelfManaged {
 	GinkgoHelper()
@@ -261,9 +262,9 @@ func certify(ctx context.Context) *certs.SelfManaged {
 	return source
 }
 
-// keepFiles writes the certificate of the source into files, as a program beside an API server does that can only read
-// files. The API server reads them again when they change.
-func keepFiles(source *certs.SelfManaged, dir string) {
+// writeCertificateFiles writes the certificate of the source to files whenever it changes. A sidecar of an API server that
+// reads its certificate only from files would do the same.
+func writeCertificateFiles(source *certs.SelfManaged, dir string) {
 	GinkgoHelper()
 	stop, ended := make(chan struct{}), make(chan struct{})
 	var written *x509.Certificate

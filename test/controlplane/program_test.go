@@ -23,8 +23,7 @@ import (
 
 // A program is the process of a Pod with one container, whose image is the path of the program. It listens on loopback
 // on a port of its own. In its arguments, $(LISTEN) is the address, $(PORT) the port, and $(KUBECONFIG) its kubeconfig
-// file. The network leads to it from the address of the Pod.
-// It has the rights of the Pod's ServiceAccount.
+// file. Connections to the address of the Pod reach it. It has the rights of the Pod's ServiceAccount.
 type program struct {
 	pod    *corev1.Pod
 	listen string

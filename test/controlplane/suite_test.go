@@ -49,7 +49,7 @@ rules:
 
 var _ = BeforeSuite(func(ctx context.Context) {
 	auditFile = filepath.Join(GinkgoT().TempDir(), "audit.log")
-	proxy, err := devcert.NewCA() // for the requests that the API server passes on to aggregated ones
+	proxy, err := devcert.NewCA() // signs the certificate with which kube-apiserver forwards requests to aggregated ones
 	Expect(err).NotTo(HaveOccurred())
 	cert, key, err := proxy.Client("front-proxy")
 	Expect(err).NotTo(HaveOccurred())

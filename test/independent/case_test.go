@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package independent has mutating webhooks whose two authors had not read the idempotence harness. 46 are broken and 46
-// are correct. Z01b1 is by the first author and in family 1, broken, number 1; F01b1 is by the second author. The webhooks
+// are correct. A name such as Z01b1 has the author (Z is the first, F the second), the family, b for broken or c for
+// correct, and a number. The webhooks
 // use encoding/json, Go types or controller-runtime, as platform teams do. A proof for each one shows, without the
 // harness, whether it is broken. TestHarness runs the harness on all of them.
 package independent

@@ -155,7 +155,7 @@ var _ = add(hookCase{
 var _ = add(hookCase{
 	Name:    "F01b3-label-means-still-encoded",
 	Summary: "Secrets from an old export tool are encoded twice. For the finance team, the webhook decodes those with a certain label once more, and removes the label.",
-	Why:     "Another webhook that copies labels from the namespace, or somebody with kubectl label, sets the label again. Then a password that happens to be valid base64 is decoded a second time, and others are denied.",
+	Why:     "Another webhook that copies labels from the namespace, or a user with kubectl label, sets the label again. Then a password that happens to be valid base64 is decoded a second time, and others are denied.",
 	Webhook: register("decode.northwind.io", "", "v1", "secrets", create, update),
 	Samples: []string{encodedTwice()},
 	New: func() http.Handler {

@@ -207,7 +207,7 @@ spec:
 var _ = add(hookCase{
 	Name:    "F02c3-cluster-pair-by-key",
 	Summary: "The tracing team wants the name of the cluster in OTEL_RESOURCE_ATTRIBUTES of annotated Deployments. A pair is added unless one with this key is there.",
-	Why:     "Keys are trimmed, unescaped and compared, and a value of somebody else is kept. A variable that comes from elsewhere, by valueFrom or perhaps envFrom, is left alone.",
+	Why:     "Keys are trimmed, unescaped and compared, and a value of another party is kept. A variable that comes from elsewhere, by valueFrom or perhaps envFrom, is left alone.",
 	Webhook: register("otelcluster.northwind.io", "apps", "v1", "deployments", create, update),
 	Samples: []string{clusterAttributes},
 	New: func() http.Handler {

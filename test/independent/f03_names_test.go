@@ -207,7 +207,7 @@ var _ = add(hookCase{
 var _ = add(hookCase{
 	Name:    "F03c2-header-name-any-case",
 	Summary: "As the edge team's other webhook for a header in Routes of the public gateway, but names of headers are compared in their canonical form.",
-	Why:     "The header is found in any case, and a value that somebody else gave is kept. A list that is absent or null is written as a whole.",
+	Why:     "The header is found in any case, and a value of another party is kept. A list that is absent or null is written as a whole.",
 	Webhook: register("source2.northwind.io", "edge.northwind.io", "v1beta1", "routes", create, update),
 	Samples: []string{routeSample},
 	CRDs:    []string{routeCRD},

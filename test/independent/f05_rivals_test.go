@@ -163,7 +163,7 @@ spec:
 var _ = add(hookCase{
 	Name:    "F05b2-annotation-says-rule-is-there",
 	Summary: "The observability team wants each egress policy to let pods reach the collector. The webhook appends a rule, and notes the rule's hash in an annotation to know that it is done.",
-	Why:     "Who strips the annotation gets the rule twice. When the author applies the manifest again, the list of rules is the author's but the annotation is still there, so the rule is missing.",
+	Why:     "If another party removes the annotation, the rule is added twice. When the author applies the manifest again, the list of rules is the author's but the annotation is still there, so the rule is missing.",
 	Webhook: register("collector.northwind.io", "networking.k8s.io", "v1", "networkpolicies", create, update),
 	Samples: []string{egressPolicy},
 	New: func() http.Handler {
@@ -222,7 +222,7 @@ spec:
 var _ = add(hookCase{
 	Name:    "F05c2-annotation-is-for-people",
 	Summary: "The observability team wants each ingress policy to let the monitoring namespace reach port 9102. The webhook appends a rule unless another one allows this, and writes an annotation for people.",
-	Why:     "The annotation is written but never read. Rules are compared by what they allow, so a rule that somebody has sorted or widened counts.",
+	Why:     "The annotation is written but never read. Rules are compared by what they allow, so a rule that another party has sorted or widened counts.",
 	Webhook: register("allowmonitoring.northwind.io", "networking.k8s.io", "v1", "networkpolicies", create, update),
 	Samples: []string{ingressPolicy},
 	New: func() http.Handler {

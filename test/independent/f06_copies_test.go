@@ -54,7 +54,7 @@ func withFront(object map[string]any, container map[string]any) map[string]any {
 	return object
 }
 
-// sharedDirs tells which directory is used by two containers.
+// sharedDirs returns text about a directory that two containers use.
 func sharedDirs(object map[string]any) string {
 	used := map[string]string{}
 	for _, c := range objects(reach(object, "spec", "template", "spec", "containers")) {

@@ -32,7 +32,7 @@ func (r *runner) read(ctx context.Context) (*given, error) {
 		case err != nil:
 			return nil, err
 		case len(files) > 0 && len(all) == 0:
-			return nil, problem.New("no objects in %s", objects.Names(files...)).Hint("leave out this file")
+			return nil, problem.New("%s: no Kubernetes objects found", objects.Names(files...)).Hint("add an object, or remove the option that names the file")
 		}
 		sets, err := objects.Sort(all)
 		if err != nil {
@@ -82,7 +82,7 @@ func (r *runner) checkSamples(g *given) error {
 		}
 		k8svalidation.Default(typed)
 		if wrong := k8svalidation.Validate(typed); len(wrong) > 0 {
-			r.note("%s: %s: this sample is not sent, because the API server rejects it: %s", o.Where(), o, wrong[0])
+			r.note("%s: %s: the API server rejects this sample, so it is not sent to the webhook: %s", o.Where(), o, wrong[0])
 		}
 	}
 	return nil
@@ -104,7 +104,7 @@ func (r *runner) locate(g *given, report *idempotence.Report) {
 				continue
 			}
 			if !scheme.Scheme.Recognizes(o.GVK) {
-				r.note("%s: %s: this sample is not sent, because the API server rejects it: %s", o.Where(), o, n.Detail)
+				r.note("%s: %s: the API server rejects this sample, so it is not sent to the webhook: %s", o.Where(), o, n.Detail)
 			}
 			return true
 		}

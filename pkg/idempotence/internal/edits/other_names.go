@@ -9,9 +9,9 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// OtherNames returns edits of doc by another party that writes the names of the webhook's flags and HTTP headers in another
-// form with the same meaning: --flag=value in two words, and headers in lower case. changes are those of the webhook.
-func OtherNames(doc any, changes []tree.Change) (list []Edit) {
+// OtherSpellings returns edits of doc by another party that writes the names of the webhook's flags and HTTP headers in another
+// form with the same meaning: a flag and its value in two words or in one, and headers in lower case. changes are those of the webhook.
+func OtherSpellings(doc any, changes []tree.Change) (list []Edit) {
 	seen := map[string]bool{}
 	add := func(e Edit) {
 		if key := e.Path.String(); !seen[key] && len(list) < mostTexts {
@@ -29,8 +29,10 @@ func OtherNames(doc any, changes []tree.Change) (list []Edit) {
 			switch {
 			case !ok:
 			case isArgument(at):
-				if words, ok := inTwoWords(doc, at[:len(at)-1], text); ok {
-					add(Edit{What: Put, Path: at[:len(at)-1], Value: words})
+				for _, respell := range []func(any, tree.Path, string) ([]any, bool){inTwoWords, inOneWord} {
+					if words, ok := respell(doc, at[:len(at)-1], text); ok {
+						add(Edit{What: Put, Path: at[:len(at)-1], Value: words})
+					}
 				}
 			case isHeaderName(at) && strings.ToLower(text) != text:
 				add(Edit{What: Put, Path: at, Value: strings.ToLower(text)})
@@ -40,8 +42,8 @@ func OtherNames(doc any, changes []tree.Change) (list []Edit) {
 	return list
 }
 
-// IsOtherName reports whether an edit can be one of OtherNames: it sets a list of arguments, or the name of a header.
-func IsOtherName(e Edit) bool {
+// IsOtherSpelling reports whether an edit can be one of OtherSpellings: it sets a list of arguments, or the name of a header.
+func IsOtherSpelling(e Edit) bool {
 	_, isList := e.Value.([]any)
 	return e.What == Put && (isList && (e.Path.Last() == "args" || e.Path.Last() == "command") || isHeaderName(e.Path))
 }
@@ -52,39 +54,56 @@ func inTwoWords(doc any, list tree.Path, argument string) ([]any, bool) {
 	value, _ := tree.Get(doc, list)
 	words, _ := value.([]any)
 	i := slices.IndexFunc(words, func(w any) bool { return w == argument })
-	if !ok || !isLongFlag(flag) || i < 0 {
-		return nil, false
+	if !ok || !isLongFlag(flag) || i < 0 || rest == "" || rest == "true" || rest == "false" || strings.HasPrefix(rest, "-") {
+		return nil, false // the parser of a bool takes no further word
 	}
 	return slices.Replace(slices.Clone(words), i, i+1, any(flag), any(rest)), true
 }
 
+// inOneWord returns a list of arguments in which a flag and its value, such as --level info, are joined by an equals sign.
+func inOneWord(doc any, list tree.Path, flag string) ([]any, bool) {
+	value, _ := tree.Get(doc, list)
+	words, _ := value.([]any)
+	i := slices.Index(words, any(flag))
+	if !isLongFlag(flag) || strings.Contains(flag, "=") || i < 0 || i+1 >= len(words) {
+		return nil, false
+	}
+	rest, _ := words[i+1].(string)
+	if rest == "" || strings.HasPrefix(rest, "-") {
+		return nil, false
+	}
+	return slices.Replace(slices.Clone(words), i, i+2, any(flag+"="+rest)), true
+}
+
 func isLongFlag(word string) bool { return strings.HasPrefix(word, "--") && len(word) > 2 }
 
-// isHeaderName reports whether a path leads to the name of an HTTP header, such as httpHeaders[name=Accept].name. The
-// names have no case (RFC 9110, section 5.1).
+// isHeaderName reports whether a path leads to the name of an HTTP header, such as httpHeaders[name=Accept].name. Header
+// names are case-insensitive (RFC 9110, section 5.1).
 func isHeaderName(p tree.Path) bool {
 	n := len(p)
 	return n > 2 && p[n-1].Name == "name" && !p[n-1].Element && p[n-2].Element && isOfHeaders(p[:n-2])
 }
 
+// isOfHeaders reports whether a path leads to a list of HTTP headers.
 func isOfHeaders(list tree.Path) bool {
-	return slices.ContainsFunc(list, func(s tree.Step) bool { return !s.Element && strings.Contains(strings.ToLower(s.Name), "header") })
+	name := strings.ToLower(list.Last())
+	return !list[len(list)-1].Element && (name == "headers" || strings.HasSuffix(name, "httpheaders") || name == "requestheaders" || name == "responseheaders" || name == "setheaders")
 }
 
-// A NameUsed is a flag or an HTTP header of a list, and how often the list has it.
-type NameUsed struct {
+// A NameCount is a flag or HTTP header in a list, and the number of times that the list contains it.
+type NameCount struct {
 	Path  tree.Path // of the list
 	Name  string
 	Count int
 }
 
-// NamesUsed returns the flags in all lists of arguments, and the headers in all lists of HTTP headers. The keys of the map
+// CountNames returns the flags in all lists of arguments, and the headers in all lists of HTTP headers. The keys of the map
 // identify a list and a name, in any form.
-func NamesUsed(doc any) map[string]NameUsed {
-	used := map[string]NameUsed{}
+func CountNames(doc any) map[string]NameCount {
+	used := map[string]NameCount{}
 	count := func(list tree.Path, name string) {
 		key := list.String() + " " + strings.ToLower(name)
-		used[key] = NameUsed{list, name, used[key].Count + 1}
+		used[key] = NameCount{list, name, used[key].Count + 1}
 	}
 	tree.Lists(doc, func(list tree.Path, elements []any) {
 		for _, e := range elements {
@@ -103,19 +122,26 @@ func NamesUsed(doc any) map[string]NameUsed {
 	return used
 }
 
-// OtherNumber returns a number other than a given one. It returns false if the value is no number, or 0.
-func OtherNumber(value any) (other any, ok bool) {
-	switch n := value.(type) {
+// OtherValues returns two values that a user may set in place of one that a webhook sets: the least positive number, and
+// another value. least is nil for a text and for the number 1. It returns false for zero values and other types.
+func OtherValues(value any) (least, other any, ok bool) {
+	switch v := value.(type) {
 	case int64:
-		return n + 1, n > 0
+		if v > 1 {
+			least = int64(1)
+		}
+		return least, v + 1, v > 0
 	case float64:
-		return n + 1, n > 0
+		return nil, v + 1, v > 0
+	case string:
+		return nil, v + "2", v != ""
 	}
-	return nil, false
+	return nil, nil, false
 }
 
-// ZerosThere returns edits that set to 0 each number which a webhook adds, outside of list elements and metadata.
-func ZerosThere(changes []tree.Change) (list []Edit) {
+// ExplicitZeros returns one edit for each number or text that the webhook adds: the edit sets it to its zero value. It
+// skips metadata, status, and list elements that the webhook adds.
+func ExplicitZeros(changes []tree.Change) (list []Edit) {
 	for _, c := range changes {
 		if c.Kind != tree.Added || c.Path[0].Name == "metadata" || c.Path[0].Name == "status" {
 			continue
@@ -123,9 +149,14 @@ func ZerosThere(changes []tree.Change) (list []Edit) {
 		tree.Leaves(c.New, func(p tree.Path, value any) {
 			at := slices.Concat(c.Path, p)
 			inNew := slices.ContainsFunc(at[len(c.Path)-1:], func(s tree.Step) bool { return s.Element })
-			if _, isNumber := OtherNumber(value); isNumber && !inNew && len(list) < mostTexts {
-				list = append(list, Edit{What: Put, Path: at, Value: int64(0)})
+			if _, _, ok := OtherValues(value); !ok || inNew || IsNote(at) || len(list) >= mostTexts {
+				return
 			}
+			zero := any(int64(0))
+			if _, isText := value.(string); isText {
+				zero = ""
+			}
+			list = append(list, Edit{What: Put, Path: at, Value: zero})
 		})
 	}
 	return list

@@ -75,6 +75,7 @@ func (r *Run) All() {
 		before = append(before[max(0, len(before)-3):], x.Doc)
 		r.logProgress(i)
 	}
+	r.trySwitches(random, before)
 	r.tryParallel(r.Timed(), before)
 	if x := r.Timed(); x != nil && !r.Impure && r.uses(LaterCalls) && r.uses(FreshInstances) {
 		r.try(&laws.Case{Law: laws.L3, Object: x.Doc, Variant: laws.NextSecond})

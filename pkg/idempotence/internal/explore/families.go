@@ -47,13 +47,14 @@ const (
 	Copies              Family = "copies"
 	Replacements        Family = "replaced by the manifest"
 	OwnTexts            Family = "texts of the webhook's source"
-	LaterChanges        Family = "later changes by the author"
-	ZeroValues          Family = "zeros of the author"
+	LaterChanges        Family = "updates with a changed manifest"
+	ZeroValues          Family = "zeros that the user sets"
+	Switches            Family = "labels and annotations that no sample has"
 )
 
 // Families lists all families.
 var Families = []Family{
 	Samples, Generated, FurnishedObject, SingleSettings, VariedSamples, PartialResults, SimilarParts, EditsOfResults, Additions, FrontAdditions, LegalDuplicates, DuplicatesOfRemoved, UnknownFields, OtherEncodings, ReviewVersions, ObjectsBefore, FreshInstances, LaterCalls, NoNamespace, OlderObjects, Deletions, ManifestsAgain, Updates, DeletionRequests, CommonRivals, DeclaredRivals,
 	Triggers, SparseObjects, SimilarNames, CopiedElements, EqualTexts, ExtendedTexts,
-	FilledFields, Namesakes, ParallelCalls, OtherUsers, Copies, Replacements, OwnTexts, LaterChanges, ZeroValues,
+	FilledFields, Namesakes, ParallelCalls, OtherUsers, Copies, Replacements, OwnTexts, LaterChanges, ZeroValues, Switches,
 }

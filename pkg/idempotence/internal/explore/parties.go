@@ -162,8 +162,8 @@ func (r *Run) tryZeros(x, result *objects.Object) {
 	if !r.uses(ZeroValues) {
 		return
 	}
-	for _, e := range edits.ZerosThere(r.Changed(x, result)) {
-		r.try(&laws.Case{Law: laws.L5, Object: x.Doc, Variant: laws.ZeroThere, Edits: []edits.Edit{e}})
+	for _, e := range edits.ExplicitZeros(r.Changed(x, result)) {
+		r.try(&laws.Case{Law: laws.L5, Object: x.Doc, Variant: laws.ExplicitZero, Edits: []edits.Edit{e}})
 	}
 }
 

@@ -37,6 +37,8 @@ type Run struct {
 	// Triggers are the triggers that were found, and Searched describes the search if there was one.
 	Triggers []Trigger
 	Searched *Searched
+	// Switches are the labels and annotations that no sample has, and that change what the webhook does.
+	Switches []Switch
 	// EndedAt is the number of objects after which the run ended because nothing new was seen, or 0.
 	EndedAt int
 	// Refused has the reasons why the API server rejects samples, by the number of the sample, counted from 1.

@@ -33,7 +33,7 @@ func (r *Run) tryTexts(i int, x, result *objects.Object) {
 	if !r.uses(EqualTexts) {
 		return
 	}
-	for _, e := range edits.OtherNames(result.Doc, changes) {
+	for _, e := range edits.OtherSpellings(result.Doc, changes) {
 		r.try(&laws.Case{Law: laws.L4a, Object: x.Doc, Edits: []edits.Edit{e}})
 	}
 	if i >= min(max(1, len(r.inputs.samples)), mostVaried) {
@@ -153,7 +153,7 @@ func (r *Run) tryItems(x, base *objects.Object, t edits.Text, f texts.Format) {
 	}
 }
 
-// manyItems is the number of items in a long list.
+// manyItems is how many items are added to find a webhook that keeps only the first few.
 const manyItems = 6
 
 // items returns items that another party may add to a text. They have the form of the webhook's items. both is the text

@@ -54,8 +54,8 @@ const SimilarNames Variant = "similar names"
 // one name from several of these names.
 const ManyNames Variant = "many names"
 
-// ZeroThere is a variant of L5. The edit sets a number to 0 where the webhook sets another number.
-const ZeroThere Variant = "zero"
+// ExplicitZero is a variant of L5. The edit sets a field to 0 or to an empty text where the webhook sets another value.
+const ExplicitZero Variant = "zero"
 
 // LateNote is a variant of L4b. The object lacks an annotation or label that it had, and the edit adds it again between
 // two calls. A webhook may set a default while the annotation is missing, and keep it, but not an empty value.
@@ -76,6 +76,11 @@ const (
 	// NoStatus replaces a stored object that has a status by its manifest, which has none.
 	NoStatus Variant = "manifest without a status"
 )
+
+// UsesManifest reports whether the check of a variant begins with a manifest, and not with a stored object.
+func UsesManifest(v Variant) bool {
+	return v == SameAgain || v == Replaced || v == ChangedNote || v == NoStatus
+}
 
 // The Variant of a case of L1 or L2 can also be the name of one of session.Users: this user then makes the requests.
 

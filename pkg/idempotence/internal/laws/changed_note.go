@@ -4,6 +4,7 @@ package laws
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,10 +16,10 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// takesChange checks that a webhook respects a later change of an annotation or label: the author changes it in the
+// keepsChange checks that a webhook keeps a later change of an annotation or label: the author changes it in the
 // manifest, and applies the manifest. The stored object keeps what the webhook has added. A webhook may keep values that
-// follow from the old annotation, but it must not drop the new one, nor have both in one text.
-func (l updates) takesChange(c *Case) *Finding {
+// follow from the old annotation, but it must not drop the new value, or write the old and the new value into one text.
+func (l updates) keepsChange(c *Case) *Finding {
 	manifest, ok := l.Kind.ManifestOf(c.Object)
 	if !ok || len(c.Edits) != 1 || !l.Handles(admissionv1.Update) || l.excepted(c.Law, c.Edits[0].Path) {
 		return nil
@@ -32,7 +33,7 @@ func (l updates) takesChange(c *Case) *Finding {
 		return nil
 	}
 	fresh, ok := l.createdFrom(changed)
-	if !ok {
+	if !ok || !l.reads(c, manifest, fresh) {
 		return nil
 	}
 	defer l.startUpdates(nil)()
@@ -41,28 +42,54 @@ func (l updates) takesChange(c *Case) *Finding {
 	if !ok {
 		return nil
 	}
-	applied, ok := l.Edited(stored.After, c.Edits)
-	if !ok || len(l.Kind.UpdateProblems(applied, stored.After)) > 0 {
+	note, value := c.Edits[0].Path, brief(fmt.Sprint(c.Edits[0].Value))
+	doc, ok := c.Edits[0].Apply(stored.After.Doc)
+	if !ok {
+		return nil
+	}
+	applied := l.asSent(doc)
+	if applied == nil || len(l.Kind.UpdateProblems(applied, stored.After)) > 0 {
 		return nil
 	}
 	out := l.F(s, session.Query{Object: applied, Old: stored.After})
 	if !out.OK() || len(l.differences(c.Law, fresh.After, created.After)) == 0 {
 		return nil
 	}
-	note := c.Edits[0].Path
-	if !tree.Has(out.After.Doc, note) && len(l.withoutEncoding(l.differences(c.Law, stored.After, out.After))) == 0 {
-		return l.Finding(c, IgnoresChange, fmt.Sprintf("an author changes %s to %s in the manifest and applies it, and the webhook drops the change: the object stays as it was", note, brief(fmt.Sprint(c.Edits[0].Value))), fresh, out)
+	unchanged := len(l.withoutEncoding(l.differences(c.Law, stored.After, out.After))) == 0
+	switch kept, _ := tree.Get(out.After.Doc, note); {
+	case kept == nil && unchanged:
+		v := l.Finding(c, IgnoresChange, fmt.Sprintf("the webhook drops a change of %s: the author sets it to %s and applies the manifest, but the stored object does not change", note, value), fresh, out)
+		v.Advice = len(out.Warnings) > 0
+		return v
+	case kept != nil && unchanged:
+		v := l.Finding(c, IgnoresChange, fmt.Sprintf("the webhook undoes a change of %s: the author sets it to %s and applies the manifest, but the webhook writes the old value back", note, value), fresh, out)
+		v.Advice = true // it may forbid changes on purpose
+		return v
 	}
-	if text, key := l.keptPair(created.After, fresh.After, out.After); text != nil && !l.excepted(c.Law, text) {
+	if text, key, format := l.keptPair(created.After, fresh.After, out.After); text != nil && !l.excepted(c.Law, text) {
 		value, _ := tree.Get(out.After.Doc, text)
-		return l.Finding(c, Accumulates, fmt.Sprintf("an author changes %s in the manifest and applies it, and the webhook adds %s again to the text %s beside its old value: %s", note, key, text, brief(fmt.Sprint(value))), stored, out)
+		v := l.Finding(c, Accumulates, fmt.Sprintf("%s has two values for the key %s: when the author changes %s, the webhook adds the new value and keeps the old one: %s", text, key, note, brief(fmt.Sprint(value))), stored, out)
+		v.Advice = format == " " // options of a command, of which the last one counts
+		return v
 	}
 	return nil
 }
 
-// keptPair returns the path of a text that has two pairs with one key, such as team=a,team=b, and the key. The webhook has
+// reads reports whether the webhook reads the value that the edit of a case sets. Otherwise it may ignore the value
+// because it is invalid. fresh is the result for a new object with the edit.
+func (l updates) reads(c *Case, manifest any, fresh *session.Outcome) bool {
+	note := c.Edits[0].Path
+	without, ok := tree.Remove(manifest, note)
+	if !ok {
+		return false
+	}
+	bare, ok := l.createdFrom(without)
+	return ok && slices.ContainsFunc(l.differences(c.Law, bare.After, fresh.After), func(d tree.Change) bool { return !note.HasPrefix(d.Path) })
+}
+
+// keptPair returns the path of a text that has two pairs with one key, such as team=a,team=b, with the key and the separator. The webhook has
 // written both: the first pair at the creation, and the second one because the author changed the object.
-func (l updates) keptPair(created, fresh, updated *objects.Object) (text tree.Path, key string) {
+func (l updates) keptPair(created, fresh, updated *objects.Object) (text tree.Path, key string, format texts.Format) {
 	tree.Leaves(updated.Doc, func(p tree.Path, value any) {
 		after, isText := value.(string)
 		old, _ := tree.Get(created.Doc, p)
@@ -74,15 +101,16 @@ func (l updates) keptPair(created, fresh, updated *objects.Object) (text tree.Pa
 		}
 		for _, f := range []texts.Format{",", ";", " "} {
 			own, now := pairs(f.Items(before)), pairs(f.Items(after))
-			for name, values := range pairs(f.Items(early)) {
-				if len(values) == 1 && len(own[name]) == 1 && len(now[name]) == 2 && slices.Contains(now[name], own[name][0]) && slices.Contains(now[name], values[0]) {
-					text, key = slices.Clone(p), name
+			fromChange := pairs(f.Items(early))
+			for _, name := range slices.Sorted(maps.Keys(fromChange)) {
+				if values := fromChange[name]; len(values) == 1 && len(own[name]) == 1 && len(now[name]) == 2 && slices.Contains(now[name], own[name][0]) && slices.Contains(now[name], values[0]) {
+					text, key, format = slices.Clone(p), name, f
 					return
 				}
 			}
 		}
 	})
-	return text, key
+	return text, key, format
 }
 
 // pairs returns the values of items such as team=a, by their keys.

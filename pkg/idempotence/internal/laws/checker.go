@@ -90,8 +90,8 @@ func (k *Checker) checkOf(c *Case) check {
 		return similarNames{k.Trial}
 	case ManyNames:
 		return manyNames{k.Trial}
-	case ZeroThere:
-		return zeroThere{k.Trial}
+	case ExplicitZero:
+		return explicitZero{k.Trial}
 	case DeletionRequest:
 		return deletionRequest{k.Trial}
 	}

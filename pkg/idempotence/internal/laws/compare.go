@@ -96,7 +96,7 @@ func (t *Trial) failed(c *Case, o *session.Outcome) *Finding {
 		return nil
 	}
 	if o.Late() {
-		return t.Finding(c, Hangs, "no answer within the timeout", o)
+		return t.Finding(c, Hangs, "the webhook does not answer in time", o)
 	}
 	return t.Finding(c, ServerError, "the webhook fails: "+textutil.FirstLine(o.Fault), o)
 }

@@ -46,7 +46,7 @@ func (t *Trial) Differences(f *Finding) ([]tree.Change, bool) {
 		switch f.Mode {
 		case TreatedUnlike, Order, AddsZero:
 			return c.Kind == tree.Moved
-		case Removes, Overwrites, RemovesSample, Incomplete, LostByReplace, CannotReplace:
+		case Removes, Overwrites, OverwritesZero, RemovesSample, Incomplete, LostByReplace, CannotReplace:
 			return c.Kind == tree.Moved || c.Kind == tree.Added
 		case Regenerates, ChangesWithName:
 			return c.Kind != tree.Replaced
@@ -82,7 +82,7 @@ func (f *Finding) compared() (from, to *objects.Object) {
 		if n == 4 {
 			return o[1].After, o[3].After
 		}
-	case Removes, Overwrites, RemovesSample:
+	case Removes, Overwrites, OverwritesZero, RemovesSample:
 		sent := o[n-1].Calls[0].Exchange.Object
 		if doc, err := tree.Decode(sent); err == nil {
 			return &objects.Object{Raw: sent, Doc: doc}, o[n-1].After

@@ -168,13 +168,15 @@ func setsInSecond(x, first, late, fresh any, differences []tree.Change) string {
 	return addedTwice(x, first, late, fresh)
 }
 
-// addedTwice does the same for a value inside of elements without keys, such as a path in a rule of an Ingress.
+// addedTwice describes a list element that the webhook adds to two lists: to one in the first call, and to another after
+// the addition. It finds elements inside of elements without keys, such as a path in a rule of an Ingress. It returns ""
+// if there is none.
 func addedTwice(x, first, late, fresh any) (text string) {
 	tree.Lists(first, func(p tree.Path, list []any) {
 		for _, element := range list {
 			if _, isObject := element.(map[string]any); isObject && text == "" &&
 				occurrences(x, element) == 0 && occurrences(first, element) == 1 && occurrences(late, element) == 2 && occurrences(fresh, element) == 1 {
-				text = fmt.Sprintf("two lists %s have %s, but only one has it if the addition comes before the first call", p.Last(), brief(string(tree.Encode(element))))
+				text = fmt.Sprintf("two lists named %s contain %s, but only one contains it if the other party makes its addition before the first call", p.Last(), brief(string(tree.Encode(element))))
 			}
 		}
 	})

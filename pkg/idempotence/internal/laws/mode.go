@@ -26,6 +26,7 @@ const (
 	Removes            Mode = "removes"
 	RemovesSample      Mode = "removes from sample"
 	Overwrites         Mode = "overwrites"
+	OverwritesZero     Mode = "overwrites a zero"
 	Misuses            Mode = "misuses"
 	Immutable          Mode = "immutable"
 	BlocksDeletion     Mode = "blocks deletion"
@@ -47,5 +48,5 @@ const (
 	ChangesWithName    Mode = "changes with the name"
 	Collides           Mode = "collides"
 	IgnoresChange      Mode = "ignores a change"
-	ReadsStatus        Mode = "reads the new status"
+	ReadsStatus        Mode = "depends on the status"
 )

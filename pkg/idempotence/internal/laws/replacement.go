@@ -23,7 +23,7 @@ func (l updates) takesReplacement(c *Case) *Finding {
 		return nil
 	}
 	if !l.Handles(admissionv1.Update) {
-		return l.locks(c, manifest)
+		return l.locksManifest(c, manifest)
 	}
 	annotated, ok := tree.Put(manifest, edits.TouchedAnnotation, "yes")
 	if !ok {
@@ -74,9 +74,10 @@ func (l updates) takesReplacement(c *Case) *Finding {
 	return v
 }
 
-// locks checks the same for a webhook that does not handle UPDATE, so that the API server does not call it. Only
-// immutable fields count then, because the object keeps working without the webhook's other parts.
-func (l updates) locks(c *Case, manifest any) *Finding {
+// locksManifest checks a webhook that does not handle UPDATE, so that the API server does not call it when the manifest
+// replaces the object. The API server rejects the manifest if the webhook has set immutable fields. Other parts may be
+// missing then, because the object keeps working without them.
+func (l updates) locksManifest(c *Case, manifest any) *Finding {
 	created, ok := l.createdFrom(manifest)
 	if !ok || !l.replaceable(c.Object) {
 		return nil
@@ -95,7 +96,7 @@ func (l updates) locks(c *Case, manifest any) *Finding {
 }
 
 func (l updates) cannotReplace(c *Case, problems string, created, replaced *session.Outcome) *Finding {
-	v := l.Finding(c, CannotReplace, "the object cannot be replaced by its manifest: the manifest lacks immutable fields that the webhook has set: "+problems, created, replaced)
+	v := l.Finding(c, CannotReplace, "the object cannot be replaced by its manifest: the webhook has set immutable fields, which the manifest lacks or has with other values: "+problems, created, replaced)
 	v.Advice = slices.Contains(lockedLater, l.Kind.Kind)
 	return v
 }
@@ -158,48 +159,46 @@ func (l updates) readsStatus(c *Case) *Finding {
 		return nil
 	}
 	defer l.startUpdates(nil)()
-	at := tree.Path{{Name: "status"}}
-	plain, valid := l.Valid(manifest)
-	old, isOld := l.Valid(created.After.Doc)
-	if !valid || !isOld {
-		return nil
-	}
-	update := func(o *objects.Object) (*session.Outcome, bool) {
-		stored, ok := tree.Put(old.Doc, at, status)
-		was, valid := l.Valid(stored)
-		if !ok || !valid {
-			return nil, false
+	withStatus := func(doc any) *objects.Object {
+		next, ok := tree.Put(doc, tree.Path{{Name: "status"}}, status)
+		if !ok {
+			return nil
 		}
-		out := l.F(l.Fresh(), session.Query{Object: o, Old: was})
-		return out, out.OK()
+		return l.asSent(next)
 	}
-	both, ok := tree.Put(plain.Doc, at, status)
-	if !ok {
+	old, plain, both := withStatus(created.After.Doc), l.asSent(manifest), withStatus(manifest)
+	if old == nil || plain == nil || both == nil {
 		return nil
 	}
-	with, valid := l.Valid(both)
-	if !valid {
-		return nil
+	var outs []*session.Outcome
+	for _, o := range []*objects.Object{both, plain, both} {
+		out := l.F(l.Fresh(), session.Query{Object: o, Old: old})
+		if !out.OK() || len(l.Kind.UpdateProblems(out.After, old)) > 0 {
+			return nil
+		}
+		outs = append(outs, out)
 	}
-	kept, ok := update(with)
-	if !ok {
-		return nil
-	}
-	replaced, ok := update(plain)
-	if !ok {
-		return nil
-	}
-	again, ok := update(with)
-	if !ok {
-		return nil
-	}
-	changes := slices.DeleteFunc(l.withoutEncoding(l.differences(c.Law, kept.After, replaced.After)), func(d tree.Change) bool {
-		one, _ := tree.Get(kept.After.Doc, d.Path)
-		other, _ := tree.Get(again.After.Doc, d.Path)
-		return d.Path[0].Name == "status" || d.Path[0].Name == "metadata" || !tree.Equal(one, other) // a random value
+	with, without, repeated := outs[0], outs[1], outs[2]
+	changes := slices.DeleteFunc(l.withoutEncoding(l.differences(c.Law, with.After, without.After)), func(d tree.Change) bool {
+		if d.Path[0].Name == "status" || d.Path[0].Name == "metadata" {
+			return true
+		}
+		one, _ := tree.Get(with.After.Doc, d.Path)
+		other, _ := tree.Get(repeated.After.Doc, d.Path)
+		return !tree.Equal(one, other) // a random value
 	})
 	if len(changes) == 0 {
 		return nil
 	}
-	return l.Finding(c, ReadsStatus, "if the manifest replaces the object, the result differs, because the manifest has no status: "+summary(changes), kept, replaced)
+	return l.Finding(c, ReadsStatus, "the result of the update depends on the status in the new object, which a manifest lacks: "+summary(changes), with, without)
+}
+
+// asSent returns a document as a client sends it in an update. It may be invalid until the webhooks have changed it. It
+// returns nil if the API server cannot decode the document.
+func (l updates) asSent(doc any) *objects.Object {
+	o, err := l.Kind.Object(l.Kind.AsSent(doc, true))
+	if err != nil {
+		return nil
+	}
+	return o
 }

@@ -138,46 +138,59 @@ func (l lateAdditions) lateItems(c *Case, e edits.Edit, first, late, start, fres
 }
 
 // addsNameAgain returns a finding if the webhook adds a flag or an HTTP header again after another party has written it
-// in another form (see edits.OtherNames).
+// in another form (see edits.OtherSpellings).
 func (l afterEdits) addsNameAgain(c *Case, edited *objects.Object, first, second *session.Outcome) *Finding {
-	if !slices.ContainsFunc(c.Edits, edits.IsOtherName) {
+	if !slices.ContainsFunc(c.Edits, edits.IsOtherSpelling) {
 		return nil // most edits are about something else, and counting the names of two documents takes time
 	}
-	before, after := edits.NamesUsed(edited.Doc), edits.NamesUsed(second.After.Doc)
+	before, after := edits.CountNames(edited.Doc), edits.CountNames(second.After.Doc)
 	for _, name := range slices.Sorted(maps.Keys(before)) {
-		at := before[name].Path
-		value, _ := tree.Get(edited.Doc, at)
-		words, _ := value.([]any)
-		word := slices.Index(words, any(before[name].Name)) // the flag, if it is a word of its own
-		if isFlag := strings.HasPrefix(before[name].Name, "--"); isFlag && word < 0 {
+		used := before[name]
+		isFlag := strings.HasPrefix(used.Name, "--")
+		if after[name].Count <= used.Count || l.excepted(c.Law, used.Path) || !slices.ContainsFunc(c.Edits, func(e edits.Edit) bool { return edits.IsOtherSpelling(e) && e.Path.HasPrefix(used.Path) }) {
 			continue
 		}
-		if after[name].Count > before[name].Count && !l.excepted(c.Law, at) && slices.ContainsFunc(c.Edits, func(e edits.Edit) bool { return edits.IsOtherName(e) && e.Path.HasPrefix(at) }) {
-			v := l.Finding(c, Accumulates, fmt.Sprintf("the webhook adds %s again to %s, because another party has written it in another form", before[name].Name, at), first, second)
-			v.Advice = word >= 0 && !l.knowsFlag(edited, at, words, word)
-			return v
+		own, other := wordsAt(first.After, used.Path), wordsAt(edited, used.Path)
+		if isFlag && slices.Contains(own, any(used.Name)) == slices.Contains(other, any(used.Name)) {
+			continue // the party has respelled another flag
 		}
+		v := l.Finding(c, Accumulates, fmt.Sprintf("the webhook adds %s a second time to %s after another party has written it in another form", used.Name, used.Path), first, second)
+		switch {
+		case isFlag:
+			v.Advice = !l.knowsFlag(first.After, used.Path, used.Name)
+		default:
+			v.Advice = l.Kind.GoType == nil // the names may be case-sensitive
+		}
+		return v
 	}
 	return nil
 }
 
-// knowsFlag reports whether the webhook leaves a flag with another value alone. Otherwise it takes arguments for plain
-// texts, and does not mean to set a flag only once. words are the arguments at path list, and the i-th word is the flag.
-func (l afterEdits) knowsFlag(edited *objects.Object, list tree.Path, words []any, i int) bool {
-	if i+1 >= len(words) {
+func wordsAt(o *objects.Object, list tree.Path) []any {
+	value, _ := tree.Get(o.Doc, list)
+	words, _ := value.([]any)
+	return words
+}
+
+// knowsFlag reports whether the webhook keeps a flag that has another value, in the form in which it writes the flag. A
+// webhook that adds its flag anyway does not parse arguments, so a repeated flag is only advice.
+func (l afterEdits) knowsFlag(result *objects.Object, list tree.Path, flag string) bool {
+	words := slices.Clone(wordsAt(result, list))
+	i := slices.IndexFunc(words, func(w any) bool { text, _ := w.(string); return text == flag || strings.HasPrefix(text, flag+"=") })
+	switch {
+	case i < 0:
 		return false
+	case words[i] != any(flag):
+		words[i] = flag + "=rival"
+	case i+1 < len(words):
+		words[i+1] = "rival"
 	}
-	words = slices.Replace(slices.Clone(words), i, i+2, any(fmt.Sprint(words[i], "=rival")))
-	other, ok := l.Edited(edited, []edits.Edit{{What: edits.Put, Path: list, Value: words}})
+	other, ok := l.Edited(result, []edits.Edit{{What: edits.Put, Path: list, Value: words}})
 	if !ok {
 		return false
 	}
 	out := l.F(l.Fresh(), session.Query{Object: other})
-	if !out.OK() {
-		return false
-	}
-	after, _ := tree.Get(out.After.Doc, list)
-	return tree.Equal(after, words)
+	return out.OK() && tree.Equal(wordsAt(out.After, list), words)
 }
 
 // afterOtherForm returns a finding if the webhook changes its own text again after another party has written it in

@@ -25,7 +25,7 @@ func (l updates) check(c *Case) *Finding {
 	case Replaced:
 		return l.takesReplacement(c)
 	case ChangedNote:
-		return l.takesChange(c)
+		return l.keepsChange(c)
 	case NoStatus:
 		return l.readsStatus(c)
 	}

@@ -4,17 +4,19 @@ package laws
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// zeroThere checks L5 on objects in which the user has set a number to 0. A webhook that replaces the 0 but keeps other
-// numbers takes 0 for no value, as Go types without pointers do.
-type zeroThere struct{ *Trial }
+// explicitZero checks L5 on objects in which the user has set a field to its zero value: 0, or an empty text. A webhook
+// that replaces it but keeps other values treats the zero value as an absent one, as Go types without pointers do.
+type explicitZero struct{ *Trial }
 
-func (l zeroThere) check(c *Case) *Finding {
+func (l explicitZero) check(c *Case) *Finding {
 	x, ok := l.ObjectOf(c)
 	if !ok || len(c.Edits) != 1 || l.excepted(c.Law, c.Edits[0].Path) {
 		return nil
@@ -23,36 +25,57 @@ func (l zeroThere) check(c *Case) *Finding {
 	if !plain.OK() {
 		return nil
 	}
-	at := c.Edits[0].Path
+	at, none := c.Edits[0].Path, c.Edits[0].Value
 	own, _ := tree.Get(plain.After.Doc, at)
-	other, ok := edits.OtherNumber(own)
+	least, other, ok := edits.OtherValues(own)
 	if !ok || tree.Has(x.Doc, at) {
 		return nil
 	}
-	with := func(value any) (*session.Outcome, any) {
-		given, ok := l.Edited(x, []edits.Edit{{What: edits.Put, Path: at, Value: value}})
-		if !ok {
-			return nil, nil
-		}
-		if was, _ := tree.Get(given.Doc, at); !tree.Equal(was, value) {
-			return nil, nil // the API server has a default for it
-		}
-		out := l.F(l.Fresh(), session.Query{Object: given})
-		if !out.OK() {
-			return nil, nil
-		}
-		is, _ := tree.Get(out.After.Doc, at)
-		return out, is
-	}
-	zero, result := with(int64(0))
-	if zero == nil || edits.IsZero(result) {
+	out, result := l.given(x, at, none)
+	if out == nil || edits.IsZero(result) || !l.keeps(x, at, other) {
 		return nil
 	}
-	kept, result := with(other)
-	if kept == nil || !tree.Equal(result, other) {
-		return nil
+	if least != nil && !l.keeps(x, at, least) {
+		return nil // the webhook requires a minimum
 	}
-	v := l.Finding(c, Overwrites, fmt.Sprintf("the webhook replaces a 0 that the user has set in %s, but keeps other values: it takes 0 for no value", at), zero)
-	v.Advice = l.Kind.GoType == nil // the API of a custom resource may define 0 as no value
+	v := l.Finding(c, OverwritesZero, fmt.Sprintf("the webhook replaces %s that the user has set in %s, but keeps other values: it treats %[1]s as an absent value", tree.Encode(none), at), out)
+	v.Advice = l.Kind.GoType == nil || !l.means(at, none, least)
 	return v
+}
+
+// means reports whether a zero value surely has a meaning of its own. A 0 has if the webhook keeps a 1. But it may forbid
+// the user or group 0, which is root. An empty text has only in storageClassName, where it means no class.
+func (l explicitZero) means(at tree.Path, none, least any) bool {
+	if none == "" {
+		return at.Last() == "storageClassName"
+	}
+	return least != nil && !isRoot(at)
+}
+
+// isRoot reports whether a path leads to the ID of a user or group. The ID 0 is root.
+func isRoot(p tree.Path) bool {
+	return slices.Contains([]string{"runAsUser", "runAsGroup", "fsGroup"}, p.Last())
+}
+
+// given returns the result for an object in which the user has set a value, and the value in the result. It returns no
+// result if the API server changes the value, or if the object is not allowed.
+func (l explicitZero) given(x *objects.Object, at tree.Path, value any) (*session.Outcome, any) {
+	given, ok := l.Edited(x, []edits.Edit{{What: edits.Put, Path: at, Value: value}})
+	if !ok {
+		return nil, nil
+	}
+	if was, _ := tree.Get(given.Doc, at); !tree.Equal(was, value) {
+		return nil, nil
+	}
+	out := l.F(l.Fresh(), session.Query{Object: given})
+	if !out.OK() {
+		return nil, nil
+	}
+	is, _ := tree.Get(out.After.Doc, at)
+	return out, is
+}
+
+func (l explicitZero) keeps(x *objects.Object, at tree.Path, value any) bool {
+	out, result := l.given(x, at, value)
+	return out != nil && tree.Equal(result, value)
 }

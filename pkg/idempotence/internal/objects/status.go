@@ -3,15 +3,41 @@
 package objects
 
 import (
+	"regexp"
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// StatusExample returns an example of a status, from the schema of the CustomResourceDefinition, or nil without a schema.
+// builtInStatus has the status of objects of some built-in kinds after controllers have set it.
+var builtInStatus = map[string]any{
+	"Deployment":              workloadStatus,
+	"StatefulSet":             workloadStatus,
+	"ReplicaSet":              workloadStatus,
+	"DaemonSet":               map[string]any{"observedGeneration": int64(1), "currentNumberScheduled": int64(1), "desiredNumberScheduled": int64(1), "numberReady": int64(1), "numberMisscheduled": int64(0)},
+	"Job":                     map[string]any{"succeeded": int64(1), "active": int64(1)},
+	"Service":                 addresses,
+	"Ingress":                 addresses,
+	"PersistentVolumeClaim":   map[string]any{"phase": "Bound"},
+	"PersistentVolume":        map[string]any{"phase": "Bound"},
+	"Namespace":               map[string]any{"phase": "Active"},
+	"PodDisruptionBudget":     map[string]any{"currentHealthy": int64(1), "desiredHealthy": int64(1), "disruptionsAllowed": int64(1), "expectedPods": int64(1)},
+	"HorizontalPodAutoscaler": map[string]any{"currentReplicas": int64(1), "desiredReplicas": int64(1)},
+}
+
+var (
+	workloadStatus = map[string]any{"observedGeneration": int64(1), "replicas": int64(1), "readyReplicas": int64(1), "availableReplicas": int64(1)}
+	addresses      = map[string]any{"loadBalancer": map[string]any{"ingress": []any{map[string]any{"ip": "192.0.2.1", "ipMode": "VIP"}}}}
+)
+
+// StatusExample returns an example of a status that a request for the object itself cannot change. It returns nil if no
+// example is known, and for custom resources without the status subresource, because their status is an ordinary field.
 func (k *Kind) StatusExample() any {
-	if k.Custom == nil {
+	if k.GoType != nil {
+		return builtInStatus[k.Kind]
+	}
+	if !k.DropsStatus() {
 		return nil
 	}
 	versions := k.Custom.resource.Definition.Spec.Versions
@@ -26,23 +52,23 @@ func (k *Kind) StatusExample() any {
 	return exampleOf(&status)
 }
 
-// exampleOf returns a value that a schema allows, or nil. It leaves out lists and fields with a format or pattern.
+// exampleOf returns a value that a schema allows, with all members of objects and one element in each list. It returns
+// nil if it finds none.
 func exampleOf(s *apiextensionsv1.JSONSchemaProps) any {
 	switch {
 	case len(s.Enum) > 0:
-		var value any
-		if json.Unmarshal(s.Enum[len(s.Enum)-1].Raw, &value) != nil {
-			return nil
-		}
-		return value
-	case s.Format != "" && s.Type == "string" || s.Pattern != "" || s.MinLength != nil:
-		return nil
+		return exampleOfEnum(s.Enum)
 	case s.Type == "string":
-		return "1"
+		return exampleOfText(s)
 	case s.Type == "integer" || s.Type == "number":
 		return int64(1)
 	case s.Type == "boolean":
 		return true
+	case s.Type == "array" && s.Items != nil && s.Items.Schema != nil:
+		if element := exampleOf(s.Items.Schema); element != nil {
+			return []any{element}
+		}
+		return nil
 	case s.Type != "object":
 		return nil
 	}
@@ -57,4 +83,44 @@ func exampleOf(s *apiextensionsv1.JSONSchemaProps) any {
 		return nil
 	}
 	return fields
+}
+
+// exampleOfEnum returns True if the values have it, as those of conditions, or the last value. A list of phases often ends
+// with one that a controller has set.
+func exampleOfEnum(values []apiextensionsv1.JSON) (example any) {
+	for _, raw := range values {
+		var value any
+		if json.Unmarshal(raw.Raw, &value) != nil {
+			return nil
+		}
+		if example = value; value == "True" {
+			break
+		}
+	}
+	return example
+}
+
+// textExamples are texts of the forms that the fields of a status usually have.
+var textExamples = []string{"Ready", "ready", "1", "2001-02-03T04:05:06Z", "192.0.2.1", "https://192.0.2.1", "10s"}
+
+// formatExamples are texts in the formats of a schema.
+var formatExamples = map[string]string{"date-time": "2001-02-03T04:05:06Z", "date": "2001-02-03", "duration": "10s", "ipv4": "192.0.2.1", "uri": "https://192.0.2.1"}
+
+func exampleOfText(s *apiextensionsv1.JSONSchemaProps) any {
+	if s.Format != "" {
+		if text, ok := formatExamples[s.Format]; ok {
+			return text
+		}
+		return nil
+	}
+	pattern, err := regexp.Compile(s.Pattern)
+	if err != nil {
+		return nil
+	}
+	for _, text := range textExamples {
+		if pattern.MatchString(text) && (s.MinLength == nil || int64(len(text)) >= *s.MinLength) && (s.MaxLength == nil || int64(len(text)) <= *s.MaxLength) {
+			return text
+		}
+	}
+	return nil
 }

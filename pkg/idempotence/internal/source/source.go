@@ -118,11 +118,12 @@ func functions(v reflect.Value, depth int, seen map[reflect.Type]bool, add func(
 	}
 }
 
-// libraries are the paths of packages that are no part of a webhook.
+// libraries are the paths of packages that do not belong to a webhook.
 var libraries = []string{"k8s.io/", "sigs.k8s.io/", "github.com/admitkit/admitkit/pkg/", "github.com/admitkit/admitkit/internal/"}
 
 // isOwn reports whether a function can belong to the webhook: it is part of neither Go nor a library for webhooks. The
-// function has a name such as example.com/hooks.(*Defaulter).Default. Its file may be in any folder.
+// function has a name such as example.com/hooks.(*Defaulter).Default. Its file may be in any folder. A test file of a
+// library may declare a webhook.
 func isOwn(function, file string) bool {
 	if !strings.HasSuffix(file, ".go") || build.Default.GOROOT != "" && strings.HasPrefix(file, build.Default.GOROOT+"/") {
 		return false
