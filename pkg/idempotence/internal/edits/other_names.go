@@ -84,10 +84,14 @@ func isHeaderName(p tree.Path) bool {
 	return n > 2 && p[n-1].Name == "name" && !p[n-1].Element && p[n-2].Element && isOfHeaders(p[:n-2])
 }
 
-// isOfHeaders reports whether a path leads to a list of HTTP headers.
+// isOfHeaders reports whether a path leads to a list of headers.
 func isOfHeaders(list tree.Path) bool {
-	name := strings.ToLower(list.Last())
-	return !list[len(list)-1].Element && (name == "headers" || strings.HasSuffix(name, "httpheaders") || name == "requestheaders" || name == "responseheaders" || name == "setheaders")
+	return !list[len(list)-1].Element && (list.Last() == "headers" || IsOfHTTP(list))
+}
+
+// IsOfHTTP reports whether a path leads to a list of headers that are surely HTTP headers, which are case-insensitive.
+func IsOfHTTP(list tree.Path) bool {
+	return slices.Contains([]string{"httpheaders", "requestheaders", "responseheaders", "setheaders", "addheaders"}, strings.ToLower(list.Last()))
 }
 
 // A NameCount is a flag or HTTP header in a list, and the number of times that the list contains it.
@@ -159,16 +163,5 @@ func ExplicitZeros(changes []tree.Change) (list []Edit) {
 			list = append(list, Edit{What: Put, Path: at, Value: zero})
 		})
 	}
-	return list
-}
-
-// ChangedNotes returns edits that give the annotations and labels of doc, and of the Pod templates in it, other values.
-func ChangedNotes(doc any) (list []Edit) {
-	tree.Leaves(doc, func(p tree.Path, value any) {
-		text, ok := value.(string)
-		if ok && text != "" && IsNote(p) && len(list) < mostTexts {
-			list = append(list, Edit{What: Put, Path: slices.Clone(p), Value: text + "2"})
-		}
-	})
 	return list
 }

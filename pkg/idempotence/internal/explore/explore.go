@@ -65,7 +65,7 @@ func (r *Run) All() {
 				r.tryVariations(doc, out.After)
 				r.tryShapes(x, out.After)
 				r.tryZeros(x, out.After)
-				r.tryChanges(doc)
+				r.tryChanges(doc, x, out.After)
 			}
 			r.tryTexts(i, x, out.After)
 			r.manifestAgain(doc)

@@ -161,6 +161,14 @@ func (in *Inputs) Same(list tree.Path, a, b any) bool {
 	return in.made.Schema != nil && in.made.Schema.Same(list, a, b)
 }
 
+// numbers returns the names of the members of the object at a path that can be numbers by the schema.
+func (in *Inputs) numbers(at tree.Path) []string {
+	if in.made.Schema == nil {
+		return nil
+	}
+	return in.made.Schema.Numbers(at)
+}
+
 // IsMap reports whether the schema declares the value at p as a map, whose keys can have any name.
 func (in *Inputs) IsMap(p tree.Path) bool {
 	if in.made.Schema == nil {

@@ -157,24 +157,53 @@ func (r *Run) tryRivals(i int, x, result *objects.Object) {
 	}
 }
 
-// tryZeros checks L5 on x with a 0 where the webhook sets another number.
+// tryZeros checks L5 on x with a zero value where the webhook sets another value. It also checks L2 and L1 on x with a 0
+// beside a number of the webhook, because some fields exclude each other.
 func (r *Run) tryZeros(x, result *objects.Object) {
 	if !r.uses(ZeroValues) {
 		return
 	}
 	for _, e := range edits.ExplicitZeros(r.Changed(x, result)) {
 		r.try(&laws.Case{Law: laws.L5, Object: x.Doc, Variant: laws.ExplicitZero, Edits: []edits.Edit{e}})
+		if _, isText := e.Value.(string); isText {
+			continue
+		}
+		for _, name := range few(r.inputs.numbers(e.Path[:len(e.Path)-1]), mostBesides) {
+			at := e.Path[:len(e.Path)-1].Member(name)
+			if tree.Has(result.Doc, at) {
+				continue
+			}
+			beside, ok := r.Edited(x, []edits.Edit{{What: edits.Put, Path: at, Value: int64(0)}})
+			if !ok || !tree.Has(beside.Doc, at) {
+				continue
+			}
+			for _, law := range []laws.Law{laws.L2, laws.L1} {
+				r.try(&laws.Case{Law: law, Object: beside.Doc})
+			}
+		}
 	}
 }
 
-// tryChanges checks L6 with later changes of the annotations and labels in a manifest, and with a manifest that lacks the
-// status. The manifest is doc, without defaults.
-func (r *Run) tryChanges(doc any) {
+// mostBesides is the maximum number of fields beside one of the webhook that get a 0.
+const mostBesides = 6
+
+// tryChanges checks L6 with later changes of a manifest: of its annotations and labels, and of the fields that the webhook
+// changes. It also checks L6 with a manifest that lacks the status. The manifest is doc, without defaults. x is the object
+// with defaults, and result the webhooks' result for it.
+func (r *Run) tryChanges(doc any, x, result *objects.Object) {
 	if !r.uses(LaterChanges) {
 		return
 	}
 	for _, e := range edits.ChangedNotes(doc) {
-		r.try(&laws.Case{Law: laws.L6, Object: doc, Variant: laws.ChangedNote, Edits: []edits.Edit{e}})
+		for _, value := range append([]string{e.Value.(string)}, few(r.ownTexts(), mostOwnValues)...) {
+			if was, _ := tree.Get(doc, e.Path); was != value {
+				e.Value = value
+				r.try(&laws.Case{Law: laws.L6, Object: doc, Variant: laws.ChangedValue, Edits: []edits.Edit{e}})
+			}
+		}
+	}
+	for _, e := range edits.ChangedFields(doc, r.Changed(x, result)) {
+		r.try(&laws.Case{Law: laws.L6, Object: doc, Variant: laws.ChangedValue, Edits: []edits.Edit{e}})
 	}
 	r.try(&laws.Case{Law: laws.L6, Object: doc, Variant: laws.NoStatus})
 }

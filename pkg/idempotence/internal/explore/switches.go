@@ -71,7 +71,7 @@ func (r *Run) trySwitches(random *rand.Rand, before []any) {
 		}
 		later := edits.Edit{What: edits.Put, Path: edits.Metadata.Member("annotations").Member(s.Key), Value: s.Value}
 		if r.uses(LaterChanges) {
-			r.try(&laws.Case{Law: laws.L6, Object: f.base, Variant: laws.ChangedNote, Edits: []edits.Edit{later}})
+			r.try(&laws.Case{Law: laws.L6, Object: f.base, Variant: laws.ChangedValue, Edits: []edits.Edit{later}})
 		}
 	}
 }

@@ -3,6 +3,8 @@
 package explore
 
 import (
+	"slices"
+
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/laws"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
@@ -33,7 +35,7 @@ func (r *Run) tryTexts(i int, x, result *objects.Object) {
 	if !r.uses(EqualTexts) {
 		return
 	}
-	for _, e := range edits.OtherSpellings(result.Doc, changes) {
+	for _, e := range slices.Concat(edits.OtherSpellings(result.Doc, changes), edits.PrefixedImages(changes)) {
 		r.try(&laws.Case{Law: laws.L4a, Object: x.Doc, Edits: []edits.Edit{e}})
 	}
 	if i >= min(max(1, len(r.inputs.samples)), mostVaried) {

@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
@@ -114,6 +115,34 @@ func (s *Schema) Keys(at tree.Path) (Collection, []string) {
 func (s *Schema) Same(list tree.Path, a, b any) bool {
 	n := s.at(list)
 	return n != nil && n.collection == Keyed && n.identity(a) == n.identity(b)
+}
+
+// Numbers returns the names of the members of the object at a path that can be numbers.
+func (s *Schema) Numbers(at tree.Path) (names []string) {
+	n := s.at(at)
+	if n == nil || n.sort != objectSort {
+		return nil
+	}
+	for _, m := range n.fields {
+		if m.node.isNumber() {
+			names = append(names, m.name)
+		}
+	}
+	return names
+}
+
+func (n *node) isNumber() bool {
+	switch n.sort {
+	case integerSort, numberSort, intOrStringSort:
+		return true
+	case anySort:
+		t := n.typ
+		for t != nil && t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		return t == reflect.TypeFor[intstr.IntOrString]() || t != nil && (t.Kind() == reflect.Int32 || t.Kind() == reflect.Int64)
+	}
+	return false
 }
 
 func (s *Schema) at(p tree.Path) *node {

@@ -71,15 +71,16 @@ const (
 	SameAgain Variant = "same manifest again"
 	// Replaced replaces the stored object by the whole manifest from which it was created.
 	Replaced Variant = "replaced by the manifest"
-	// ChangedNote changes an annotation or label in the manifest and applies it. The edit sets the new value.
-	ChangedNote Variant = "changed annotation or label"
+	// ChangedValue changes a value in the manifest and applies it: an annotation, a label, or a field that the webhook
+	// changes. The edit sets the new value.
+	ChangedValue Variant = "changed value"
 	// NoStatus replaces a stored object that has a status by its manifest, which has none.
 	NoStatus Variant = "manifest without a status"
 )
 
 // UsesManifest reports whether the check of a variant begins with a manifest, and not with a stored object.
 func UsesManifest(v Variant) bool {
-	return v == SameAgain || v == Replaced || v == ChangedNote || v == NoStatus
+	return v == SameAgain || v == Replaced || v == ChangedValue || v == NoStatus
 }
 
 // The Variant of a case of L1 or L2 can also be the name of one of session.Users: this user then makes the requests.

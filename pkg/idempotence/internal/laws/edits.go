@@ -62,6 +62,9 @@ func (l afterEdits) check(c *Case) *Finding {
 	if v := l.addsNameAgain(c, edited, first, second); v != nil {
 		return v
 	}
+	if v := l.prefixesAgain(c, x, first, second); v != nil {
+		return v
+	}
 	if parts(second.After.Doc) <= parts(edited.Doc) && len(duplicates(second.After.Doc)) <= len(duplicates(edited.Doc)) {
 		return nil // the webhook added nothing, for example because the edit disables it
 	}

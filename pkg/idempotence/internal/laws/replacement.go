@@ -114,6 +114,8 @@ func (l updates) replaceable(doc any) bool {
 	return l.Kind.Kind != "Pod" && (l.Kind.Kind != "Job" || tree.Has(doc, jobSelector))
 }
 
+var statusPath = tree.Path{{Name: "status"}}
+
 var jobSelector = tree.Path{{Name: "spec"}, {Name: "selector"}}
 
 // regenerates returns a finding if a replacement by the manifest gets other random values than the stored object. It
@@ -160,7 +162,7 @@ func (l updates) readsStatus(c *Case) *Finding {
 	}
 	defer l.startUpdates(nil)()
 	withStatus := func(doc any) *objects.Object {
-		next, ok := tree.Put(doc, tree.Path{{Name: "status"}}, status)
+		next, ok := tree.Put(doc, statusPath, status)
 		if !ok {
 			return nil
 		}

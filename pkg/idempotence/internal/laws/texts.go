@@ -159,11 +159,28 @@ func (l afterEdits) addsNameAgain(c *Case, edited *objects.Object, first, second
 		case isFlag:
 			v.Advice = !l.knowsFlag(first.After, used.Path, used.Name)
 		default:
-			v.Advice = l.Kind.GoType == nil // the names may be case-sensitive
+			v.Advice = !edits.IsOfHTTP(used.Path) // the names may be case-sensitive
 		}
 		return v
 	}
 	return nil
+}
+
+// prefixesAgain returns a finding if the webhook puts its registry before an image again after another party has put its own
+// before it (see edits.PrefixedImages). The image then grows with each call of both.
+func (l afterEdits) prefixesAgain(c *Case, x *objects.Object, first, second *session.Outcome) *Finding {
+	if len(c.Edits) != 1 || !edits.IsPrefixedImage(c.Edits[0]) || l.excepted(c.Law, c.Edits[0].Path) {
+		return nil
+	}
+	at := c.Edits[0].Path
+	sent, _ := tree.Get(x.Doc, at)
+	once, _ := tree.Get(first.After.Doc, at)
+	twice, _ := tree.Get(second.After.Doc, at)
+	registry, image := edits.OwnRegistry(sent, once), fmt.Sprint(twice)
+	if registry == "" || strings.Count(image, registry) < 2 {
+		return nil
+	}
+	return l.Finding(c, Accumulates, fmt.Sprintf("the webhook puts %s before an image again after another party has put its registry before it: %s", registry, image), first, second)
 }
 
 func wordsAt(o *objects.Object, list tree.Path) []any {

@@ -24,7 +24,7 @@ func (l updates) check(c *Case) *Finding {
 		return l.takesAgain(c)
 	case Replaced:
 		return l.takesReplacement(c)
-	case ChangedNote:
+	case ChangedValue:
 		return l.keepsChange(c)
 	case NoStatus:
 		return l.readsStatus(c)

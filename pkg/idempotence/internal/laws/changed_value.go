@@ -10,15 +10,16 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/texts"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// keepsChange checks that a webhook keeps a later change of an annotation or label: the author changes it in the
-// manifest, and applies the manifest. The stored object keeps what the webhook has added. A webhook may keep values that
-// follow from the old annotation, but it must not drop the new value, or write the old and the new value into one text.
+// keepsChange checks that a webhook keeps a later change of an annotation, a label or a field: the author changes it in
+// the manifest, and applies the manifest. The stored object keeps what the webhook has added. A webhook may keep values
+// that follow from the old value, but it must not drop the new one, or write the old and the new value into one text.
 func (l updates) keepsChange(c *Case) *Finding {
 	manifest, ok := l.Kind.ManifestOf(c.Object)
 	if !ok || len(c.Edits) != 1 || !l.Handles(admissionv1.Update) || l.excepted(c.Law, c.Edits[0].Path) {
@@ -33,7 +34,7 @@ func (l updates) keepsChange(c *Case) *Finding {
 		return nil
 	}
 	fresh, ok := l.createdFrom(changed)
-	if !ok || !l.reads(c, manifest, fresh) {
+	if !ok || edits.IsNote(c.Edits[0].Path) && !l.reads(c, manifest, fresh) {
 		return nil
 	}
 	defer l.startUpdates(nil)()
@@ -43,19 +44,28 @@ func (l updates) keepsChange(c *Case) *Finding {
 		return nil
 	}
 	note, value := c.Edits[0].Path, brief(fmt.Sprint(c.Edits[0].Value))
-	doc, ok := c.Edits[0].Apply(stored.After.Doc)
+	old := stored.After
+	if status := l.Kind.StatusExample(); status != nil && l.Kind.GoType != nil { // some fields can change only in a later phase
+		if doc, ok := tree.Put(old.Doc, statusPath, status); ok {
+			old = l.asSent(doc)
+		}
+	}
+	if old == nil {
+		return nil
+	}
+	doc, ok := c.Edits[0].Apply(old.Doc)
 	if !ok {
 		return nil
 	}
 	applied := l.asSent(doc)
-	if applied == nil || len(l.Kind.UpdateProblems(applied, stored.After)) > 0 {
+	if applied == nil || len(l.Kind.UpdateProblems(applied, old)) > 0 {
 		return nil
 	}
-	out := l.F(s, session.Query{Object: applied, Old: stored.After})
+	out := l.F(s, session.Query{Object: applied, Old: old})
 	if !out.OK() || len(l.differences(c.Law, fresh.After, created.After)) == 0 {
 		return nil
 	}
-	unchanged := len(l.withoutEncoding(l.differences(c.Law, stored.After, out.After))) == 0
+	unchanged := len(l.withoutEncoding(l.differences(c.Law, old, out.After))) == 0
 	switch kept, _ := tree.Get(out.After.Doc, note); {
 	case kept == nil && unchanged:
 		v := l.Finding(c, IgnoresChange, fmt.Sprintf("the webhook drops a change of %s: the author sets it to %s and applies the manifest, but the stored object does not change", note, value), fresh, out)
@@ -63,7 +73,7 @@ func (l updates) keepsChange(c *Case) *Finding {
 		return v
 	case kept != nil && unchanged:
 		v := l.Finding(c, IgnoresChange, fmt.Sprintf("the webhook undoes a change of %s: the author sets it to %s and applies the manifest, but the webhook writes the old value back", note, value), fresh, out)
-		v.Advice = true // it may forbid changes on purpose
+		v.Advice = edits.IsNote(note) || len(out.Warnings) > 0 || l.keepsStored(applied, note)
 		return v
 	}
 	if text, key, format := l.keptPair(created.After, fresh.After, out.After); text != nil && !l.excepted(c.Law, text) {
@@ -73,6 +83,18 @@ func (l updates) keepsChange(c *Case) *Finding {
 		return v
 	}
 	return nil
+}
+
+// keepsStored reports whether the webhook keeps a value that the stored object has already. Such a webhook forbids changes
+// on purpose: it compares the new object with the old one.
+func (l updates) keepsStored(stored *objects.Object, at tree.Path) bool {
+	out := l.F(l.Fresh(), session.Query{Object: stored, Old: stored})
+	if !out.OK() {
+		return true
+	}
+	was, _ := tree.Get(stored.Doc, at)
+	is, _ := tree.Get(out.After.Doc, at)
+	return tree.Equal(was, is)
 }
 
 // reads reports whether the webhook reads the value that the edit of a case sets. Otherwise it may ignore the value
