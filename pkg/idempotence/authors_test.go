@@ -281,3 +281,20 @@ func TestMendedUpdates(t *testing.T) {
 		})
 	}
 }
+
+// TestReplacedWithoutUpdate replaces an object by its manifest. The rules have no UPDATE, so the report must name what is
+// missing then, and nothing else.
+func TestReplacedWithoutUpdate(t *testing.T) {
+	annotates := func(_ *admissionv1.AdmissionRequest, doc document) {
+		at(doc, "metadata", "annotations")["example.com/sign-in"] = "yes"
+		at(doc, "spec")["minReadySeconds"] = 5
+	}
+	report, err := Run(t.Context(), editing("apps", "v1", "statefulsets", onBoth[:1], annotates), Options{Samples: []runtime.Object{database()}, Objects: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const lost = "because its rules do not include UPDATE: metadata.annotations is removed, spec.minReadySeconds is removed"
+	if i := slices.IndexFunc(report.Findings, func(v *Violation) bool { return v.FailureMode == FailureNeedsUpdate }); i < 0 || report.Findings[i].Verdict != Advice || !strings.HasSuffix(report.Findings[i].Summary, lost) {
+		t.Errorf("want advice with %q:\n%s", lost, text(report))
+	}
+}

@@ -112,7 +112,7 @@ func deedOf(v *Violation, changes []tree.Change) (deed []string) {
 // mayBeIntended lists the failure modes that a webhook may have on purpose.
 var mayBeIntended = []FailureMode{
 	FailureOverwrites, FailureOverwritesZero, FailureRemoves, FailureRemovesSample, FailureVaries, FailureTreatedUnlike, FailureIncomplete,
-	FailureOrder, FailureNotTheSame, FailureNeverSettles, FailureRegenerates, FailureCannotReplace, FailureIgnoresChange,
+	FailureOrder, FailureNotTheSame, FailureNeverSettles, FailureRegenerates, FailureCannotReplace, FailureNeedsUpdate, FailureIgnoresChange,
 }
 
 // mostProposed is the maximum number of exceptions that a report proposes for a finding.

@@ -48,6 +48,12 @@ var lawL6 = description{
 			cause: "The webhook sets an immutable field on CREATE, but not on UPDATE if the new object lacks it. So the API server rejects kubectl replace, a restored backup, and a controller that sends the whole manifest.",
 			fix:   "Register the webhook for UPDATE, too. On UPDATE, copy the field from the old object if the new one lacks it, or has only the default of the API server.",
 		},
+		FailureNeedsUpdate: {
+			requests: []string{"a new object", "an update with the whole manifest"},
+			from:     "as it was created", to: "after the manifest replaced it",
+			cause: "The webhook is registered for CREATE only, so the API server does not call it for kubectl replace, a restored backup, or a controller that sends the whole manifest.",
+			fix:   "If the parts must stay, register the webhook for UPDATE, too, and add what the new object lacks.",
+		},
 		FailureIgnoresChange: {
 			requests: []string{"a new object with the changed manifest", "an update with the changed manifest"},
 			from:     "an object created from the changed manifest", to: "the stored object after the changed manifest is applied",

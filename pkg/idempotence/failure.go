@@ -48,9 +48,10 @@ const (
 	FailureCollides           FailureMode = "collides"              // the webhook derives one name from two
 	FailureIgnoresChange      FailureMode = "ignores a change"      // an author changes a value, and the webhook drops the new one
 	FailureOverwritesZero     FailureMode = "overwrites a zero"     // the webhook takes a zero value for an absent one
+	FailureNeedsUpdate        FailureMode = "needs UPDATE"          // the manifest replaces the object, and the webhook is not called
 	FailureReadsStatus        FailureMode = "depends on the status" // the result depends on a status that a manifest lacks
 )
 
 var failureModes = []FailureMode{
-	FailureGrows, FailureChanges, FailureNoOpPatch, FailureNeverSettles, FailureInvalid, FailureInvalidOnWindows, FailureServerError, FailureHangs, FailureDenied, FailureDeniedLater, FailureDecidesDifferently, FailureVaries, FailureReadsNamespace, FailureAccumulates, FailureTreatedUnlike, FailureIncomplete, FailureRemoves, FailureRemovesSample, FailureOverwrites, FailureMisuses, FailureImmutable, FailureBlocksDeletion, FailureNotTheSame, FailureSideEffect, FailureDiffers, FailureEnvelope, FailureEnvelopeAgain, FailureRounds, FailureLoses, FailureDoesNotApply, FailureDoesNotApplyAgain, FailureOrder, FailureAddsZero, FailureLostByReplace, FailurePutsBack, FailureCannotReplace, FailureRegenerates, FailureChangesWithName, FailureCollides, FailureIgnoresChange, FailureReadsStatus, FailureOverwritesZero,
+	FailureGrows, FailureChanges, FailureNoOpPatch, FailureNeverSettles, FailureInvalid, FailureInvalidOnWindows, FailureServerError, FailureHangs, FailureDenied, FailureDeniedLater, FailureDecidesDifferently, FailureVaries, FailureReadsNamespace, FailureAccumulates, FailureTreatedUnlike, FailureIncomplete, FailureRemoves, FailureRemovesSample, FailureOverwrites, FailureMisuses, FailureImmutable, FailureBlocksDeletion, FailureNotTheSame, FailureSideEffect, FailureDiffers, FailureEnvelope, FailureEnvelopeAgain, FailureRounds, FailureLoses, FailureDoesNotApply, FailureDoesNotApplyAgain, FailureOrder, FailureAddsZero, FailureLostByReplace, FailurePutsBack, FailureCannotReplace, FailureRegenerates, FailureChangesWithName, FailureCollides, FailureIgnoresChange, FailureReadsStatus, FailureOverwritesZero, FailureNeedsUpdate,
 }

@@ -46,7 +46,7 @@ func (t *Trial) Differences(f *Finding) ([]tree.Change, bool) {
 		switch f.Mode {
 		case TreatedUnlike, Order, AddsZero:
 			return c.Kind == tree.Moved
-		case Removes, Overwrites, OverwritesZero, RemovesSample, Incomplete, LostByReplace, CannotReplace:
+		case Removes, Overwrites, OverwritesZero, RemovesSample, Incomplete, LostByReplace, CannotReplace, NeedsUpdate:
 			return c.Kind == tree.Moved || c.Kind == tree.Added
 		case Regenerates, ChangesWithName:
 			return c.Kind != tree.Replaced
@@ -74,7 +74,7 @@ func (f *Finding) compared() (from, to *objects.Object) {
 			return nil, nil
 		}
 		return o[n-2].After, o[n-1].After
-	case ReadsStatus, IgnoresChange, Varies, Differs, Incomplete, LostByReplace, Regenerates, CannotReplace, ChangesWithName, ReadsNamespace:
+	case ReadsStatus, IgnoresChange, Varies, Differs, Incomplete, LostByReplace, Regenerates, CannotReplace, NeedsUpdate, ChangesWithName, ReadsNamespace:
 		return o[0].After, o[1].After
 	case TreatedUnlike:
 		return o[1].After, o[n-1].After

@@ -26,6 +26,7 @@ const (
 	Removes            Mode = "removes"
 	RemovesSample      Mode = "removes from sample"
 	Overwrites         Mode = "overwrites"
+	NeedsUpdate        Mode = "needs UPDATE"
 	OverwritesZero     Mode = "overwrites a zero"
 	Misuses            Mode = "misuses"
 	Immutable          Mode = "immutable"

@@ -75,8 +75,8 @@ func (l updates) takesReplacement(c *Case) *Finding {
 }
 
 // locksManifest checks a webhook that does not handle UPDATE, so that the API server does not call it when the manifest
-// replaces the object. The API server rejects the manifest if the webhook has set immutable fields. Other parts may be
-// missing then, because the object keeps working without them.
+// replaces the object. The API server rejects the manifest if the webhook has set immutable fields. If it has set
+// other fields, they are missing then, which is advice.
 func (l updates) locksManifest(c *Case, manifest any) *Finding {
 	created, ok := l.createdFrom(manifest)
 	if !ok || !l.replaceable(c.Object) {
@@ -88,11 +88,19 @@ func (l updates) locksManifest(c *Case, manifest any) *Finding {
 	if !ok || !valid {
 		return nil
 	}
-	problems := l.updateProblems(c.Law, plain, stored)
-	if len(problems) == 0 {
+	replaced := session.Admitted(plain)
+	if problems := l.updateProblems(c.Law, plain, stored); len(problems) > 0 {
+		return l.cannotReplace(c, strings.Join(problems, "; "), created, replaced)
+	}
+	lost := slices.DeleteFunc(l.differences(c.Law, created.After, plain), func(d tree.Change) bool {
+		return d.Kind != tree.Removed || d.Path[0].Name == "status" || d.Path[0].Name == "metadata" && !edits.IsNote(d.Path) || edits.IsZero(d.Old)
+	})
+	if len(lost) == 0 {
 		return nil
 	}
-	return l.cannotReplace(c, strings.Join(problems, "; "), created, session.Admitted(plain))
+	v := l.Finding(c, NeedsUpdate, "if the manifest replaces the object, the webhook's parts are missing, because its rules do not include UPDATE: "+summary(lost), created, replaced)
+	v.Advice = true // it may set defaults for new objects only
+	return v
 }
 
 func (l updates) cannotReplace(c *Case, problems string, created, replaced *session.Outcome) *Finding {
