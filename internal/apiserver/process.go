@@ -27,14 +27,22 @@ type process struct {
 	log     *logTail
 	done    chan struct{} // closed when the process has ended
 	err     error         // result of Wait; set before done is closed
-	stopped bool          // whether end was called; guarded by mu
-	mu      sync.Mutex
+	mu      sync.Mutex    // guards stopped and replaced
+	stopped bool          // whether end or Restart was called
+	// replaced is set if Restart starts another process in its place.
+	replaced bool
+	// ready waits until a process like this one is ready. It is nil if nothing waits.
+	ready func(ctx context.Context, p *process) error
 }
 
 // start starts a binary and records its process id.
 func (s *Server) start(name string, flags map[string][]string) (*process, error) {
+	return s.startWith(name, arguments(flags))
+}
+
+func (s *Server) startWith(name string, arguments []string) (*process, error) {
 	p := &process{name: name, log: &logTail{}, done: make(chan struct{})}
-	p.cmd = exec.Command(filepath.Join(s.Dir, name), arguments(flags)...)
+	p.cmd = exec.Command(filepath.Join(s.Dir, name), arguments...)
 	p.cmd.Dir = s.data.path
 	p.cmd.Env = os.Environ()
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
@@ -114,6 +122,35 @@ func (p *process) crash() error {
 		return fmt.Errorf("%s ended%s", p.name, logged)
 	}
 	return fmt.Errorf("%s ended: %w%s", p.name, p.err, logged)
+}
+
+// Restart kills all processes at once, as if the machine had lost power, and starts them again with the data of etcd. No
+// other method may be called meanwhile.
+func (s *Server) Restart(ctx context.Context) error {
+	old := s.processes
+	s.processes = nil
+	for _, p := range old {
+		p.mu.Lock()
+		p.stopped, p.replaced = true, true
+		p.mu.Unlock()
+		_ = p.cmd.Process.Kill() // fails if the process has ended
+	}
+	for _, p := range old {
+		<-p.done
+	}
+	for _, p := range old {
+		next, err := s.startWith(p.name, p.cmd.Args[1:])
+		if err != nil {
+			return err
+		}
+		if next.ready = p.ready; next.ready == nil {
+			continue
+		}
+		if err := next.ready(ctx, next); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // end asks the process to end, so that it can complete its logs, and kills it after 10 seconds.

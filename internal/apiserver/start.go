@@ -51,7 +51,10 @@ func (s *Server) startEtcd(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return client, etcd.waitReady(ctx, http.DefaultClient, client+"/health")
+	etcd.ready = func(ctx context.Context, p *process) error {
+		return p.waitReady(ctx, http.DefaultClient, client+"/health")
+	}
+	return client, etcd.ready(ctx, etcd)
 }
 
 func (s *Server) startAPIServer(ctx context.Context, o Options) error {
@@ -95,9 +98,25 @@ func (s *Server) startAPIServer(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	server.ready = s.serves
+	if err := server.ready(ctx, server); err != nil {
+		if o.Port != 0 && errors.Is(err, errPortTaken) {
+			return fmt.Errorf("port %d is in use", o.Port)
+		}
+		return err
+	}
+	return nil
+}
+
+// serves waits until a process of the API server serves requests. Done is closed when the process ends by itself.
+func (s *Server) serves(ctx context.Context, p *process) error {
 	go func() {
-		<-server.done
-		close(s.done)
+		<-p.done
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if !p.replaced {
+			close(s.done)
+		}
 	}()
 	client, err := rest.HTTPClientFor(s.Config)
 	if err != nil {
@@ -105,10 +124,7 @@ func (s *Server) startAPIServer(ctx context.Context, o Options) error {
 	}
 	defer client.CloseIdleConnections()
 	for _, path := range []string{"/readyz", "/api/v1/namespaces/default"} {
-		if err := server.waitReady(ctx, client, url+path); err != nil {
-			if o.Port != 0 && errors.Is(err, errPortTaken) {
-				return fmt.Errorf("port %d is in use", o.Port)
-			}
+		if err := p.waitReady(ctx, client, s.Config.Host+path); err != nil {
 			return err
 		}
 	}

@@ -43,7 +43,7 @@ var notHere = map[string]string{"ImagePolicyWebhook": "it needs a service that k
 // server calls them.
 func startGallery(ctx context.Context) {
 	GinkgoHelper()
-	dir, program := GinkgoT().TempDir(), buildGallery(ctx)
+	dir, program := GinkgoT().TempDir(), buildProgram(ctx, "examples/gallery")
 	args := []string{"--self-managed", "--kubeconfig=" + cluster.Kubeconfig(), "--ops-addr=", "--shutdown-delay=0"}
 	for _, name := range namesOf(ctx, program) {
 		if notHere[name] != "" {
@@ -88,11 +88,11 @@ func startGallery(ctx context.Context) {
 	}).WithTimeout(time.Minute).Should(Succeed())
 }
 
-// buildGallery builds the program of the gallery and returns its path.
-func buildGallery(ctx context.Context) string {
+// buildProgram builds a program of this repository and returns its path.
+func buildProgram(ctx context.Context, folder string) string {
 	GinkgoHelper()
-	program := filepath.Join(GinkgoT().TempDir(), "gallery")
-	out, err := exec.CommandContext(ctx, "go", "build", "-o", program, "../../examples/gallery").CombinedOutput()
+	program := filepath.Join(GinkgoT().TempDir(), filepath.Base(folder))
+	out, err := exec.CommandContext(ctx, "go", "build", "-o", program, "../../"+folder).CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(out))
 	return program
 }

@@ -29,30 +29,43 @@ type node struct {
 	programs map[types.UID]*program
 	stop     context.CancelFunc
 	running  context.Context // ends when the node is stopped
+	ended    chan struct{}   // closed when run has ended
+	err      error           // result of run; set before ended is closed
 }
 
 // startNode registers a Node that is ready, until it is stopped or the specs of the container end.
 func startNode(ctx context.Context, name string) *node {
 	GinkgoHelper()
-	n := &node{name: name, programs: map[types.UID]*program{}}
+	n := &node{name: name, programs: map[types.UID]*program{}, ended: make(chan struct{})}
 	capacity := corev1.ResourceList{"cpu": resource.MustParse("64"), "memory": resource.MustParse("64Gi"), "pods": resource.MustParse("200")}
 	created, err := clients.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/hostname": name}}}, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) { // it starts again
+		created, err = clients.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	}
 	Expect(err).NotTo(HaveOccurred())
 	created.Status = corev1.NodeStatus{Capacity: capacity, Allocatable: capacity, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}}}
 	_, err = clients.CoreV1().Nodes().UpdateStatus(ctx, created, metav1.UpdateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	n.running, n.stop = context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan error, 1)
-	go func() { ended <- n.run(n.running) }()
+	go func() {
+		defer close(n.ended)
+		n.err = n.run(n.running)
+	}()
 	DeferCleanup(func(ctx context.Context) {
 		n.stop()
-		Expect(<-ended).To(Or(BeNil(), MatchError(context.Canceled)))
-		for _, p := range n.programs {
-			<-p.ended
-		}
-		Expect(clients.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
+		n.wait()
+		Expect(n.err).To(Or(BeNil(), MatchError(context.Canceled)))
+		Expect(ignoreGone(clients.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{}))).To(Succeed())
 	})
 	return n
+}
+
+// wait waits until the node and its programs have ended after stop.
+func (n *node) wait() {
+	<-n.ended
+	for _, p := range n.programs {
+		<-p.ended
+	}
 }
 
 // renewEvery is the interval at which a kubelet renews its Lease.
@@ -67,6 +80,11 @@ func (n *node) run(ctx context.Context) error {
 	list, err := clients.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.name})
 	if err != nil {
 		return err
+	}
+	for i := range list.Items { // those that it ran before it was stopped
+		if err := n.report(ctx, &list.Items[i]); err != nil {
+			return err
+		}
 	}
 	changes, err := clients.CoreV1().Pods("").Watch(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.name, ResourceVersion: list.ResourceVersion})
 	if err != nil {

@@ -57,13 +57,13 @@ spec:
 `
 
 var _ = Describe("hooks that run as Pods", Ordered, func() {
-	var program string
-	var first *node
+	var program, admitkit string
+	var first, second *node
 
 	BeforeAll(func(ctx context.Context) {
 		first = startNode(ctx, "node-a")
-		startNode(ctx, "node-b")
-		program = buildGallery(ctx)
+		second = startNode(ctx, "node-b")
+		program, admitkit = buildProgram(ctx, "examples/gallery"), buildProgram(ctx, "cmd/admitkit")
 		_, err := cluster.Kubectl(ctx, "", "create", "namespace", hooks)
 		Expect(err).NotTo(HaveOccurred())
 		rights, err := exec.CommandContext(ctx, program, "--print-rbac", "--self-managed", "--enable=AlwaysPullImages", "--namespace=hooks", "--service=hooks",
@@ -123,11 +123,40 @@ var _ = Describe("hooks that run as Pods", Ordered, func() {
 		}).WithTimeout(2 * time.Minute).Should(ContainElement(HaveField("Message", ContainSubstring(`failed calling webhook "set.alwayspullimages.example.com"`)), &refused))
 		AddReportEntry("event", refused.Message)
 		Expect(available(ctx)).To(BeZero())
+		By("as admitkit lint has predicted, and as admitkit doctor says")
+		Expect(reports(ctx, admitkit, "lint", "--cluster")).To(ContainSubstring("AK201"))
+		Expect(reports(ctx, admitkit, "doctor")).To(ContainSubstring("AK201"))
 		By("going on when the configuration is gone")
 		Expect(clients.AdmissionregistrationV1().MutatingWebhookConfigurations().Delete(ctx, "naive", metav1.DeleteOptions{})).To(Succeed())
 		Eventually(ctx, available).WithTimeout(4 * time.Minute).Should(Equal(int32(2)))
 	})
+
+	It("heal after a cold start of the whole cluster", func(ctx context.Context) {
+		second.stop()
+		second.wait()
+		Expect(cluster.Restart(ctx)).To(Succeed())
+		By("refusing Pods while no replica runs")
+		Eventually(ctx, func(ctx context.Context) error {
+			_, err := pulled(ctx)
+			return err
+		}).WithTimeout(time.Minute).Should(MatchError(ContainSubstring(`failed calling webhook "set.alwayspullimages.example.com"`)))
+		startNode(ctx, "node-b")
+		startNode(ctx, "node-c")
+		Eventually(ctx, pulled).WithTimeout(4 * time.Minute).Should(Equal(corev1.PullAlways))
+		Eventually(ctx, available).WithTimeout(4 * time.Minute).Should(Equal(int32(2)))
+	})
 })
+
+// reports returns the output of a command of admitkit about the cluster. The command may find faults.
+func reports(ctx context.Context, admitkit, command string, flags ...string) string {
+	GinkgoHelper()
+	cmd := exec.CommandContext(ctx, admitkit, append([]string{command, "--kubeconfig=" + cluster.Kubeconfig()}, flags...)...)
+	out, err := cmd.CombinedOutput()
+	var exited *exec.ExitError
+	Expect(err).To(Or(BeNil(), BeAssignableToTypeOf(exited)), string(out))
+	AddReportEntry("admitkit "+command, string(out))
+	return string(out)
+}
 
 // available returns the number of available replicas of the program.
 func available(ctx context.Context) (int32, error) {
