@@ -12,6 +12,8 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/explore"
 )
 
 func annotatedMap(name string, notes document) runtime.Object {
@@ -24,7 +26,7 @@ func TestFindsMemoryOfLaterObjects(t *testing.T) {
 	const tier = "example.com/tier"
 	for _, remembers := range []bool{true, false} {
 		var last atomic.Value
-		report, err := Run(t.Context(), editing("", "v1", "configmaps", onCreate, func(_ *admissionv1.AdmissionRequest, doc document) {
+		report, err := runWith(t.Context(), editing("", "v1", "configmaps", onCreate, func(_ *admissionv1.AdmissionRequest, doc document) {
 			notes := at(doc, "metadata", "annotations")
 			if notes[tier] != nil && remembers {
 				last.Store(notes[tier])
@@ -33,7 +35,8 @@ func TestFindsMemoryOfLaterObjects(t *testing.T) {
 			if known := last.Load(); known != nil {
 				notes["example.com/last"] = known
 			}
-		}), Options{Objects: 2, Samples: []runtime.Object{annotatedMap("a", document{"example.com/a": "b"}), annotatedMap("b", document{tier: "gold"})}})
+		}), Options{Objects: 2, Samples: []runtime.Object{annotatedMap("a", document{"example.com/a": "b"}), annotatedMap("b", document{tier: "gold"})}},
+			internals{unused: map[explore.Family]bool{explore.Switches: true}}) // it would find the memory earlier
 		if err != nil {
 			t.Fatal(err)
 		}

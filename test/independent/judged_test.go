@@ -52,6 +52,7 @@ var misjudged = map[string]string{
 	"F05b1-pull-secret-is-tidied-up":     "a webhook may remove its own part when no image needs it. The harness cannot tell a user's part of the same name from it",
 	"F07b2-empty-list-is-dropped":        "an empty list means the same as none in most custom resources. The report has the lost unknown fields (L9), with the same cause",
 	"F08b1-token-default-is-spelled-out": "the default is not a zero value, and only an annotation that no sample has shows the fault",
+	"T05b1-mirror-prefix":                "the report has advice: the webhook cannot know the registries of other parties",
 	"T06b1-telemetry-name-if-absent":     "a value that another party has copied cannot be told from one that it has set on purpose",
 	"F09b1-sign-in-at-create-only":       "annotations that a webhook sets on CREATE only may be a record of the creation",
 }

@@ -43,7 +43,7 @@ type switchFinder struct {
 
 // trySwitches finds the switches of the webhook and checks the laws on an object with each of them.
 func (r *Run) trySwitches(random *rand.Rand, before []any) {
-	if !r.uses(Switches) || r.Impure || r.hung || r.Over() {
+	if !r.uses(Triggers) || !r.uses(Switches) || r.Impure || r.hung || r.Over() {
 		return
 	}
 	base, ok := r.actingObject(random)

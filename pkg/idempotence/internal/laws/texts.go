@@ -180,7 +180,9 @@ func (l afterEdits) prefixesAgain(c *Case, x *objects.Object, first, second *ses
 	if registry == "" || strings.Count(image, registry) < 2 {
 		return nil
 	}
-	return l.Finding(c, Accumulates, fmt.Sprintf("the webhook puts %s before an image again after another party has put its registry before it: %s", registry, image), first, second)
+	v := l.Finding(c, Accumulates, fmt.Sprintf("the webhook puts %s before an image again after another party has put its registry before it: %s", registry, image), first, second)
+	v.Advice = true // the webhook cannot know the registries of others
+	return v
 }
 
 func wordsAt(o *objects.Object, list tree.Path) []any {
