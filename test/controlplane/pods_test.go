@@ -115,6 +115,7 @@ var _ = Describe("hooks that run as Pods", Ordered, func() {
 		}
 		_, err = clients.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(ctx, naive, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
+		Eventually(ctx, pulledIn).WithArguments(hooks).WithTimeout(time.Minute).Should(Equal(corev1.PullAlways)) // the API server has the configuration
 		killAll(ctx)
 		var refused corev1.Event
 		Eventually(ctx, func(ctx context.Context) ([]corev1.Event, error) {
@@ -122,7 +123,7 @@ var _ = Describe("hooks that run as Pods", Ordered, func() {
 			return list.Items, err
 		}).WithTimeout(2 * time.Minute).Should(ContainElement(HaveField("Message", ContainSubstring(`failed calling webhook "set.alwayspullimages.example.com"`)), &refused))
 		AddReportEntry("event", refused.Message)
-		Expect(available(ctx)).To(BeZero())
+		Eventually(ctx, available).WithTimeout(time.Minute).Should(BeZero())
 		By("as admitkit lint has predicted, and as admitkit doctor says")
 		Expect(reports(ctx, admitkit, "lint", "--cluster")).To(ContainSubstring("AK201"))
 		Expect(reports(ctx, admitkit, "doctor")).To(ContainSubstring("AK201"))
@@ -165,8 +166,10 @@ func available(ctx context.Context) (int32, error) {
 }
 
 // pulled returns the pull policy of a new Pod, which the hook sets. The Pod is not stored.
-func pulled(ctx context.Context) (corev1.PullPolicy, error) {
-	pod, err := clients.CoreV1().Pods("default").Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "canary"},
+func pulled(ctx context.Context) (corev1.PullPolicy, error) { return pulledIn(ctx, "default") }
+
+func pulledIn(ctx context.Context, namespace string) (corev1.PullPolicy, error) {
+	pod, err := clients.CoreV1().Pods(namespace).Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "canary"},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a:1", ImagePullPolicy: corev1.PullNever}}}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if err != nil {
 		return "", err
