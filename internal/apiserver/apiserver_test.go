@@ -241,3 +241,44 @@ func TestMessage(t *testing.T) {
 		}
 	}
 }
+
+// TestRestart restarts the API server and etcd. The objects must still be there, Done must not be closed before Stop, and a
+// crash after the restart must be reported.
+func TestRestart(t *testing.T) {
+	need.APIServer(t)
+	emptyTemp(t)
+	s, err := Start(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	admin := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(admin, s.Kubeconfig, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := s.Kubectl(t.Context(), admin, "create", "namespace", "kept").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := s.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := s.Kubectl(t.Context(), admin, "get", "namespace", "kept").CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	select {
+	case <-s.Done():
+		t.Fatal("Done is closed")
+	default:
+	}
+	if err := s.processes[1].cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-s.Done()
+	if err := s.Err(); err == nil || !strings.Contains(err.Error(), "kube-apiserver ended: signal: killed") {
+		t.Errorf("got %v", err)
+	}
+}
