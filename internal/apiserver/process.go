@@ -124,6 +124,19 @@ func (p *process) crash() error {
 	return fmt.Errorf("%s ended: %w%s", p.name, p.err, logged)
 }
 
+// Kill kills all processes of the server at once, without a chance to complete anything. Stop must still be called.
+func (s *Server) Kill() {
+	for _, p := range s.processes {
+		p.mu.Lock()
+		p.stopped = true
+		p.mu.Unlock()
+		_ = p.cmd.Process.Kill() // fails if the process has ended
+	}
+	for _, p := range s.processes {
+		<-p.done
+	}
+}
+
 // Restart kills all processes at once, as if the machine had lost power, and starts them again with the data of etcd. No
 // other method may be called meanwhile.
 func (s *Server) Restart(ctx context.Context) error {

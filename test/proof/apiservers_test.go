@@ -82,9 +82,12 @@ func (p *controlPlane) balance() (err error) {
 	if p.front, err = newFront(); err != nil {
 		return err
 	}
-	for i := range p.servers {
-		p.front.backends = append(p.front.backends, p.addressOf(i))
-	}
+	p.front.change(func(backends []string) []string {
+		for i := range p.servers {
+			backends = append(backends, p.addressOf(i))
+		}
+		return backends
+	})
 	config := clientcmdapi.NewConfig()
 	config.Clusters["proof"] = &clientcmdapi.Cluster{Server: "https://" + p.front.listener.Addr().String(), InsecureSkipTLSVerify: true} // each API server has its own CA
 	config.AuthInfos["proof"] = &clientcmdapi.AuthInfo{Token: token}
@@ -100,6 +103,22 @@ func (p *controlPlane) end(t *testing.T, i int) {
 		t.Error(err)
 	}
 	p.front.change(func(backends []string) []string { return slices.Delete(backends, i, i+1) })
+	p.servers, p.clients = slices.Delete(p.servers, i, i+1), slices.Delete(p.clients, i, i+1)
+}
+
+// kill kills API server i, as if its machine had lost power. The balancer notices it only after a while, as a health check
+// does.
+func (p *controlPlane) kill(t *testing.T, i int) {
+	address := p.addressOf(i)
+	p.servers[i].Kill()
+	time.AfterFunc(late/2, func() {
+		p.front.change(func(backends []string) []string {
+			return slices.DeleteFunc(backends, func(b string) bool { return b == address })
+		})
+	})
+	if err := p.servers[i].Stop(); err != nil {
+		t.Error(err)
+	}
 	p.servers, p.clients = slices.Delete(p.servers, i, i+1), slices.Delete(p.clients, i, i+1)
 }
 

@@ -190,6 +190,55 @@ func TestAPIServersInstall(t *testing.T) {
 	report(t, row{calls: steps * len(p.clients), note: "each API server after each step"})
 }
 
+// TestAPIServersKilled kills an API server during each step of an installation. The program repeats a step that fails, as
+// Installer.Start does. When the step returns, each API server that is left must have done it.
+func TestAPIServersKilled(t *testing.T) {
+	p := several(t)
+	i := newInstalled(t, p)
+	installer := i.installer(t, "killed")
+	repeated := 0
+	for _, step := range []struct {
+		name  string
+		run   func(context.Context) error
+		after func()
+		want  string
+	}{
+		{"Apply", installer.Apply, func() {}, ""}, // it does not wait
+		{"Wait", installer.Wait, func() {}, "denied killed"},
+		{"Promote", installer.Promote, func() { i.handler.Store(nil) }, "failed"},
+		{"Remove", installer.Remove, func() {}, "allowed"},
+	} {
+		if len(p.servers) < 3 {
+			p.add(t)
+		}
+		killed := make(chan struct{})
+		go func() {
+			defer close(killed)
+			p.kill(t, 1)
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+			err := step.run(ctx)
+			if err != nil {
+				t.Logf("%s: %v", step.name, err)
+				repeated++
+			}
+			return err == nil, nil
+		})
+		cancel()
+		if <-killed; err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		if step.after(); step.want == "" {
+			continue
+		}
+		if got := strings.Join(i.answers(t, p.clients), ", "); got != same(step.want, len(p.clients)) {
+			t.Errorf("after %s: %s", step.name, got)
+		}
+	}
+	report(t, row{calls: 4, note: fmt.Sprintf("an API server killed in each of 4 steps, %d steps repeated", repeated)})
+}
+
 // TestAPIServersNaiveInstall shows that TestAPIServersInstall can fail. Its program asks only one API server whether the
 // configuration is enforced.
 func TestAPIServersNaiveInstall(t *testing.T) {
