@@ -26,7 +26,7 @@ func authorPatterns() []Case {
 func authorLookalikes() []Case {
 	return []Case{
 		onKind("M59 fills an absent TTL", "batch/v1", "jobs", fillsTTL(true)).on(create),
-		triggered("M60 moves each value of its annotation into a label", zoned(), movesZone(true)).on(create, update),
+		triggered("V38 moves each value of its annotation into a label", zoned(), movesZone(true)).on(create, update),
 		podCase("M61 adds a flag once in debug mode", debugs(true)),
 	}
 }

@@ -12,7 +12,7 @@
 //	T01 to T15  of other functions: webhooks that read or write a text with structure, such as a list in an annotation
 //	T16 to T18  webhooks that depend on the shape of an object: absent maps, similar names, copied elements
 //	M01 to M61  further broken webhooks, with their correct counterparts
-//	V01 to V37  webhooks that are easily misjudged
+//	V01 to V38  webhooks that are easily misjudged
 //	B01 to B85  broken webhooks that were not used to develop the harness
 //	C01 to C82  correct webhooks that were not used to develop the harness
 //
