@@ -102,8 +102,8 @@ func (c *Cluster) StartScheduler() error { return c.server.StartScheduler() }
 // Kubeconfig returns the path of a kubeconfig file with all rights.
 func (c *Cluster) Kubeconfig() string { return filepath.Join(c.dir, "kubeconfig") }
 
-// Restart kills etcd, the API server and the controllers at once, and starts them again with the data of etcd. No other
-// method may be called meanwhile.
+// Restart kills etcd, the API server and the controllers at once, and starts them again with the data of etcd. It is not
+// safe for concurrent use with any other method.
 func (c *Cluster) Restart(ctx context.Context) error { return c.server.Restart(ctx) }
 
 // Stop ends the API server and removes its files.

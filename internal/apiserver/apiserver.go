@@ -42,6 +42,7 @@ type Server struct {
 	data      *dataDir
 	processes []*process // etcd, then the API server
 	done      chan struct{}
+	endOnce   sync.Once // guards the close of done
 	stop      sync.Once
 }
 
@@ -109,6 +110,8 @@ func run(ctx context.Context, binaries string, o Options) (_ *Server, err error)
 
 // Done returns a channel that is closed when the API server has ended, by Stop or otherwise.
 func (s *Server) Done() <-chan struct{} { return s.done }
+
+func (s *Server) signalDone() { s.endOnce.Do(func() { close(s.done) }) }
 
 // Err returns why the API server or etcd has ended without Stop, or nil.
 func (s *Server) Err() error {

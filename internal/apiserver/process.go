@@ -28,10 +28,10 @@ type process struct {
 	done    chan struct{} // closed when the process has ended
 	err     error         // result of Wait; set before done is closed
 	mu      sync.Mutex    // guards stopped and replaced
-	stopped bool          // whether end or Restart was called
+	stopped bool          // whether end, Kill or Restart was called
 	// replaced is set if Restart starts another process in its place.
 	replaced bool
-	// ready waits until a process like this one is ready. It is nil if nothing waits.
+	// ready waits until p, this process or its replacement, is ready. It is nil if the server does not wait for the process.
 	ready func(ctx context.Context, p *process) error
 }
 
@@ -124,7 +124,7 @@ func (p *process) crash() error {
 	return fmt.Errorf("%s ended: %w%s", p.name, p.err, logged)
 }
 
-// Kill kills all processes of the server at once, without a chance to complete anything. Stop must still be called.
+// Kill kills all processes of the server at once, so they cannot finish requests. Stop must still be called.
 func (s *Server) Kill() {
 	for _, p := range s.processes {
 		p.mu.Lock()
@@ -137,9 +137,14 @@ func (s *Server) Kill() {
 	}
 }
 
-// Restart kills all processes at once, as if the machine had lost power, and starts them again with the data of etcd. No
-// other method may be called meanwhile.
-func (s *Server) Restart(ctx context.Context) error {
+// Restart kills all processes at once, as if the machine had lost power, and starts them again with the data of etcd. It
+// is not safe for concurrent use with any other method.
+func (s *Server) Restart(ctx context.Context) (err error) {
+	defer func() {
+		if err != nil {
+			s.signalDone()
+		}
+	}()
 	old := s.processes
 	s.processes = nil
 	for _, p := range old {

@@ -108,14 +108,15 @@ func (s *Server) startAPIServer(ctx context.Context, o Options) error {
 	return nil
 }
 
-// serves waits until a process of the API server serves requests. Done is closed when the process ends by itself.
+// serves waits until p, a process of the API server, serves requests. It closes s.done when p ends, unless Restart replaces
+// p.
 func (s *Server) serves(ctx context.Context, p *process) error {
 	go func() {
 		<-p.done
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if !p.replaced {
-			close(s.done)
+			s.signalDone()
 		}
 	}()
 	client, err := rest.HTTPClientFor(s.Config)

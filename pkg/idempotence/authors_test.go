@@ -119,10 +119,50 @@ func moves(key, field string, values ...string) change {
 	}
 }
 
-// least returns a change that sets a field of an object in a Pod's spec to a minimum.
+// servingPod returns a Pod with an argument that is no flag.
+func servingPod() runtime.Object {
+	p := annotatedPod(nil)
+	p.Spec.Containers[0].Args = []string{"serve"}
+	return p
+}
+
+// addsFirst returns a change that adds an argument before all others, unless a container has it.
+func addsFirst(argument string) change {
+	return func(_ *admissionv1.AdmissionRequest, doc document) {
+		c := containerOf(doc)
+		if args, _ := c["args"].([]any); !slices.Contains(args, any(argument)) {
+			c["args"] = append([]any{argument}, args...)
+		}
+	}
+}
+
+func placedStream() runtime.Object {
+	o := stream(nil).(*unstructured.Unstructured)
+	o.Object["spec"] = document{"id": "small"}
+	return o
+}
+
+// choosesOnce puts spec.id into a pool, and restores the old value in updates.
+func choosesOnce(r *admissionv1.AdmissionRequest, doc document) {
+	id, _ := at(doc, "spec")["id"].(string)
+	if r.Operation == admissionv1.Update {
+		if was, _ := at(decoded(r.OldObject.Raw), "spec")["id"].(string); strings.HasPrefix(was, "pool/") {
+			at(doc, "spec")["id"] = was
+			return
+		}
+	}
+	if id != "" && !strings.HasPrefix(id, "pool/") {
+		at(doc, "spec")["id"] = "pool/" + id
+	}
+}
+
+// least returns a change that sets a field of an object in a Pod's spec, or of the spec itself, to a minimum.
 func least(parent, field string, minimum int64) change {
 	return func(_ *admissionv1.AdmissionRequest, doc document) {
-		in := at(doc, "spec", parent)
+		in := at(doc, "spec")
+		if parent != "" {
+			in = at(in, parent)
+		}
 		if value, ok := in[field].(float64); !ok || int64(value) < minimum {
 			in[field] = minimum
 		}
@@ -194,10 +234,14 @@ func TestValuesOfTheAuthor(t *testing.T) {
 			}
 		}, "", "L4a accumulates"},
 		{"a level in either form", pods, annotatedPod(nil), addsArguments("--level", "--level=info"), "", ""},
+		{"a bool before another word", pods, servingPod(), addsFirst("--verbose"), "", ""},
+		{"a bool with the value 1", pods, annotatedPod(nil), addsArguments("--verbose=", "--verbose=1"), "", ""},
+		{"the priority", pods, annotatedPod(nil), least("", "priority", 1), "", ""},
 		{"headers of Kafka are case-sensitive", streams, stream(nil), addsHeader("kafkaHeaders", "Tenant"), streamWithStatus, ""},
 		{"a size that may be unknown", streams, stream(size), moves("bus.example.com/size", "id", "small", "large"), streamWithStatus, ""},
 		{"a size that is moved once", streams, stream(size), moves("bus.example.com/size", "id"), streamWithStatus, "L6 ignores a change"},
 		{"the class of an Ingress is moved once", ingresses, classedIngress(), moves("kubernetes.io/ingress.class", "ingressClassName"), "", "L6 ignores a change"},
+		{"a value that is chosen once", streams, placedStream(), choosesOnce, streamWithStatus, ""},
 		{"the status is an ordinary field", streams, stream(nil), fromStatus(ownStatus), streamCRD, ""},
 		{"the status of the new object", streams, stream(nil), fromStatus(ownStatus), streamWithStatus, "L6 depends on the status"},
 		{"the status of the old object", streams, stream(nil), fromStatus(oldStatus), streamWithStatus, ""},
@@ -296,5 +340,28 @@ func TestReplacedWithoutUpdate(t *testing.T) {
 	const lost = "because its rules do not include UPDATE: metadata.annotations is removed, spec.minReadySeconds is removed"
 	if i := slices.IndexFunc(report.Findings, func(v *Violation) bool { return v.FailureMode == FailureNeedsUpdate }); i < 0 || report.Findings[i].Verdict != Advice || !strings.HasSuffix(report.Findings[i].Summary, lost) {
 		t.Errorf("want advice with %q:\n%s", lost, text(report))
+	}
+}
+
+// TestAllocatedValuesAreKept replaces a Service by its manifest. The API server keeps its cluster IP and node ports then.
+func TestAllocatedValuesAreKept(t *testing.T) {
+	service := &corev1.Service{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: metav1.ObjectMeta{Name: "shop"},
+		Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "shop"}, Ports: []corev1.ServicePort{{Port: 80}}},
+	}
+	headless := func(r *admissionv1.AdmissionRequest, doc document) {
+		spec := at(doc, "spec")
+		if r.Operation == admissionv1.Create && spec["clusterIP"] == nil && (spec["type"] == nil || spec["type"] == "ClusterIP") {
+			spec["clusterIP"] = "None"
+		}
+	}
+	for _, operations := range [][]admissionregistrationv1.OperationType{onBoth, onBoth[:1]} {
+		report, err := Run(t.Context(), editing("", "v1", "services", operations, headless), Options{Samples: []runtime.Object{service}, Objects: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := text(report); violations(report) != "" || strings.Contains(got, "clusterIP is removed") {
+			t.Errorf("%v: %s", operations, got)
+		}
 	}
 }

@@ -171,6 +171,9 @@ func (c *Case) UnmarshalJSON(text []byte) error {
 	if wire.Way != nil {
 		return errors.New(`the key "way" of a case is now "variant"`)
 	}
+	if !laws.IsVariant(laws.Variant(c.Variant)) {
+		return fmt.Errorf("the variant %q of a case is unknown: run the harness without the file to store the case again", c.Variant)
+	}
 	var err error
 	if c.Object, err = tree.Decode(wire.Object); err != nil {
 		return err

@@ -200,8 +200,8 @@ var lawL5 = description{
 			fix:   "If that is intended, declare it in Options.Exceptions with the path and the reason.",
 		},
 		FailureOverwritesZero: {
-			cause: "The webhook compares the field with the zero value of its type, as Go code does with a field that is no pointer. So it cannot tell a value of the user from an absent one.",
-			fix:   "Test whether the field is there: use a pointer in the Go type, or look into the JSON object.",
+			cause: "The webhook compares the field with the zero value of its type, as Go code does if the field is not a pointer. So it cannot distinguish a zero that the user has set from an absent field.",
+			fix:   "Test whether the field is present: make it a pointer in the Go type, or look for its key in the JSON object.",
 		},
 		FailureMisuses: {
 			cause: "The webhook recognises its volume by the name alone.",

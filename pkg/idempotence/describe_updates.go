@@ -4,7 +4,7 @@ package idempotence
 
 var lawL6 = description{
 	name:      "updates",
-	statement: "the webhook does not block or change updates of older objects, deletions or repeated applies of a manifest; it keeps a later change by the author; and it adds its parts again when the manifest replaces the object",
+	statement: "the webhook does not block or change updates of older objects, deletions or repeated applies of a manifest; it keeps a later change by the user; and it adds its parts again when the manifest replaces the object",
 	explanation: explanation{
 		requests: []string{"the creation", "an update that changes nothing", "the manifest applied again"},
 		from:     "as it was stored", to: "with the manifest applied again",
@@ -57,13 +57,13 @@ var lawL6 = description{
 		FailureIgnoresChange: {
 			requests: []string{"a new object with the changed manifest", "an update with the changed manifest"},
 			from:     "an object created from the changed manifest", to: "the stored object after the changed manifest is applied",
-			cause: "The webhook moves the author's value to another field. On UPDATE it finds its copy of the old value there, and keeps the copy.",
-			fix:   "Leave the author's value in its field. If the webhook must move it, replace the copy whenever the field has a value.",
+			cause: "The webhook keeps the old value. It has moved a copy of it to another field, it writes the stored value back, or it sets a value only if there is none.",
+			fix:   "Leave the user's value in its field. If the webhook must move the value, replace the copy whenever the field has a value. To forbid a change, deny the update.",
 		},
 		FailureReadsStatus: {
 			requests: []string{"an update with a status in the new object", "the same update without a status"},
 			from:     "with a status in the new object", to: "without a status in the new object",
-			cause: "The webhook reads the status of the new object, but a manifest has no status. The API server copies the old status into the new object only after it has called the webhooks.",
+			cause: "The webhook reads the status of the new object, but a manifest has no status. The API server copies the old status into the new object only after it has called the mutating webhooks.",
 			fix:   "On UPDATE, read the status of the old object.",
 		},
 		FailureRegenerates: {

@@ -46,10 +46,10 @@ const (
 	FailureRegenerates        FailureMode = "regenerates"           // a replacement by the manifest gets a new random value
 	FailureChangesWithName    FailureMode = "changes with the name" // an update changes what followed from the generateName
 	FailureCollides           FailureMode = "collides"              // the webhook derives one name from two
-	FailureIgnoresChange      FailureMode = "ignores a change"      // an author changes a value, and the webhook drops the new one
-	FailureOverwritesZero     FailureMode = "overwrites a zero"     // the webhook takes a zero value for an absent one
-	FailureNeedsUpdate        FailureMode = "needs UPDATE"          // the manifest replaces the object, and the webhook is not called
-	FailureReadsStatus        FailureMode = "depends on the status" // the result depends on a status that a manifest lacks
+	FailureIgnoresChange      FailureMode = "ignores a change"      // the user changes a value, and the webhook drops the new one or keeps what followed from the old one
+	FailureOverwritesZero     FailureMode = "overwrites a zero"     // the webhook treats a zero or an empty string as absent
+	FailureNeedsUpdate        FailureMode = "needs UPDATE"          // values are lost because the webhook is not called when the manifest replaces the object
+	FailureReadsStatus        FailureMode = "depends on the status" // the result depends on the status in the new object, but a manifest has none
 )
 
 var failureModes = []FailureMode{

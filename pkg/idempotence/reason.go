@@ -98,7 +98,7 @@ const (
 	ReasonBudgetSpent       ReasonCode = "BudgetSpent" // Limit
 	ReasonInterrupted       ReasonCode = "Interrupted"
 	ReasonEndedEarly        ReasonCode = "EndedEarly"        // Detail
-	ReasonServerLost        ReasonCode = "ServerLost"        // Because; Detail is the object of a call that ended its process
+	ReasonServerLost        ReasonCode = "ServerLost"        // Because; Detail is the object of the call during which the connection broke
 	ReasonCaseNotTried      ReasonCode = "CaseNotTried"      // File, Because
 	ReasonBrokenConnections ReasonCode = "BrokenConnections" // Count of Of calls were repeated
 )

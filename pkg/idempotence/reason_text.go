@@ -157,7 +157,7 @@ func (r Reason) ofRun(all Hints, hint string) string {
 	case ReasonServerLost:
 		text := "the run ended early, because a server stopped answering: " + r.because(all)
 		if r.Detail != "" {
-			text += ". The connection broke during a call for the object below. If the object crashes the server, correct that, start the server and run again. The object: " + r.Detail
+			text += ". The connection broke during a call. Find out whether the object of that call crashes the server, correct the server, start it and run again. The object: " + r.Detail
 		}
 		return text
 	case ReasonCaseNotTried:
@@ -218,7 +218,7 @@ func (r Reason) ofNote(all Hints, hint string) string {
 	case ReasonFilled:
 		return "objects without these fields are tried, too, because the webhook fills them: " + strings.Join(r.Names, ", ")
 	case ReasonSwitches:
-		return r.Kind + ": labels or annotations that no sample has change what the webhook does, so an object with each of them was tested, too: " + strings.Join(r.Names, ", ")
+		return r.Kind + ": no sample has these labels or annotations, but each of them changes what the webhook does, so an object with each of them was tested, too: " + strings.Join(r.Names, ", ")
 	case ReasonSafeIfNeeded:
 		return "reinvocationPolicy is Never, so containers that other webhooks add later get nothing. It is safe to set IfNeeded: the laws about further calls pass"
 	case ReasonNotIfNeeded:

@@ -57,7 +57,7 @@ func (t Trigger) String() string {
 		about = fmt.Sprintf("sample %d (%s)", t.Sample, t.Kind)
 	}
 	if len(t.Conditions) == 0 {
-		return "the webhook acts on " + about + "; the harness found no condition"
+		return "the webhook acts on " + about + ", and the harness found no condition for that"
 	}
 	var texts []string
 	for _, c := range t.Conditions {

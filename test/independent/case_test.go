@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package independent has mutating webhooks whose three authors had not read the idempotence harness. 58 are broken and 70
+// Package independent has mutating webhooks by three authors. The authors had not read the code of the idempotence harness. 58 are broken and 70
 // are correct. A name such as Z01b1 has the author (Z is the first, F the second, T the third), the family, b for broken or
 // c for correct, and a number. The webhooks use encoding/json, Go types or controller-runtime, as platform teams do. A
 // proof for each one shows, without the harness, whether it is broken. TestHarness runs the harness on all of them.

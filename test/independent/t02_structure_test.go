@@ -94,7 +94,7 @@ spec:
 
 var t02Direct = []string{"localhost", "127.0.0.1", ".svc", ".cluster.local", "10.0.0.0/8"}
 
-// t02Union returns the entries of the list without doubles, and after them what is missing.
+// t02Union returns the entries of the list without duplicates, and then the missing entries.
 func t02Union(value string) string {
 	var out []string
 	for _, entry := range append(strings.Split(value, ","), t02Direct...) {

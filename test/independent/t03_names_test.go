@@ -46,7 +46,7 @@ func t03WithHost(object map[string]any, host string) map[string]any {
 	return object
 }
 
-// t03Covered tells whether an entry of the TLS list has the host.
+// t03Covered reports whether an entry of the TLS list has the host.
 func t03Covered(tls map[string]any, host string) bool {
 	hosts, _ := tls["hosts"].([]any)
 	_, parent, _ := strings.Cut(host, ".")
@@ -203,7 +203,7 @@ func (x *t03Exporter) Handle(_ context.Context, req admission.Request) admission
 			taken[port.ContainerPort] = true
 		}
 	}
-	for _, c := range d.Spec.Template.Spec.InitContainers { // some run on beside the containers
+	for _, c := range d.Spec.Template.Spec.InitContainers { // sidecars keep running beside the containers
 		for _, port := range c.Ports {
 			taken[port.ContainerPort] = true
 		}

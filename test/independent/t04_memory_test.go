@@ -89,7 +89,7 @@ func t04Headroom(size string) (string, error) {
 var _ = add(hookCase{
 	Name:    "T04b2-claim-headroom-remembered",
 	Summary: "Claims get a tenth more than asked, in whole Gi. So that this is not done twice, an annotation keeps the size that was asked for first, and the size is derived from it.",
-	Why:     "The memory outlives the wish. If the author asks for more later, the webhook derives the size from the old annotation and puts it back, so the claim can never grow.",
+	Why:     "The annotation keeps the first requested size. If the author requests more later, the webhook derives the size from the old annotation and puts it back, so the claim can never grow.",
 	Webhook: register("headroom.fjord.example", "", "v1", "persistentvolumeclaims", create, update),
 	Samples: []string{t04ClaimSample},
 	New: func() http.Handler {
@@ -162,7 +162,7 @@ func (s *t04Spread) constraint(selector any) (any, error) {
 var _ = add(hookCase{
 	Name:    "T04c1-zone-spread-cached",
 	Summary: "StatefulSets without a constraint on zones get one with their own selector. The server keeps what it has rendered.",
-	Why:     "The memory is keyed by all that the result depends on, and each call gets a copy. A new server renders the same. A constraint on zones, by whomever, is kept.",
+	Why:     "The memory is keyed by all that the result depends on, and each call gets a copy. A new server renders the same. An existing constraint on zones is kept.",
 	Webhook: register("spread.fjord.example", "apps", "v1", "statefulsets", create, update),
 	Samples: []string{t04SpreadSample},
 	New: func() http.Handler {

@@ -84,7 +84,7 @@ func t05Mirrored(image string) string {
 var _ = add(hookCase{
 	Name:    "T05c1-mirror-known-upstreams",
 	Summary: "Images of DaemonSets from five known hosts are rewritten to the mirror, with docker.io for names without a host. The pods get the secret for the mirror.",
-	Why:     "The mirror is none of the known hosts, and neither is the cache of another team, so a rewritten image is left alone. The secret is added once.",
+	Why:     "Neither the mirror nor the cache of another team is a known host, so a rewritten image is left alone. The secret is added once.",
 	Webhook: register("mirror2.fjord.example", "apps", "v1", "daemonsets", create, update),
 	Samples: []string{t05DaemonSample},
 	New: func() http.Handler {
@@ -225,7 +225,7 @@ var _ = add(hookCase{
 			for i, c := range objects(e.get(under(templateSpec, "containers")...)) {
 				command := t05Strings(c["command"])
 				if len(command) == 0 {
-					continue // nobody knows here what the image runs
+					continue // the entrypoint of the image is unknown here
 				}
 				path := under(templateSpec, "containers", index(i))
 				if !strings.Contains(strings.Join(append(command, t05Strings(c["args"])...), "\n"), t05Wrapper) {

@@ -77,7 +77,7 @@ spec:
 
 var _ = add(hookCase{
 	Name:    "T07c1-retention-null-is-forever",
-	Summary: "A BackupPlan that does not speak of retention keeps backups for 30 days. An empty retention gets 30 days too, but null means that backups are kept for ever.",
+	Summary: "A BackupPlan that does not set retention keeps backups for 30 days. An empty retention gets 30 days too, but null means that backups are kept for ever.",
 	Why:     "The field is nullable, and the webhook tells null from absent by the presence of the key. Absent and empty become 30 days, which is then kept. Null stays null in each call.",
 	Webhook: register("retention.fjord.example", "backup.fjord.example", "v1", "backupplans", create, update),
 	Samples: []string{t07BackupSample},

@@ -49,7 +49,7 @@ func t08Autoscaled(object map[string]any) map[string]any {
 var _ = add(hookCase{
 	Name:    "T08b1-worker-pool-zeros",
 	Summary: "A WorkerPool without priority gets the priority normal. The webhook decodes the spec into a Go struct, and writes the struct as the new spec.",
-	Why:     "The fields of the struct have no omitempty. The first call writes 0 replicas and 0 retries, which nobody asked for, and the autoscaler, which fills absent replicas only, keeps the 0. The author's manifest sets a running pool to 0 in an UPDATE.",
+	Why:     "The fields of the struct have no omitempty. The first call writes 0 replicas and 0 retries, which the author did not request, and the autoscaler, which fills absent replicas only, keeps the 0. The author's manifest sets a running pool to 0 in an UPDATE.",
 	Webhook: register("workers.fjord.example", "work.fjord.example", "v1", "workerpools", create, update),
 	Samples: []string{t08QueueSample},
 	CRDs:    []string{crdOf("work.fjord.example", "v1", "WorkerPool", "workerpools", t08Schema)},
@@ -156,7 +156,7 @@ spec:
 var _ = add(hookCase{
 	Name:    "T08c2-scale-down-window",
 	Summary: "HorizontalPodAutoscalers wait 10 minutes before they scale down, unless they say how long. For critical ones the minimum is 3, and the maximum is not below the minimum.",
-	Why:     "A window of 0 is a wish and stays; only an absent one is set. The bounds only grow up to a fixed floor. The rest of the behavior, which the API server fills, is not touched.",
+	Why:     "A window of 0 is intended and stays; only an absent one is set. The bounds only grow up to a fixed floor. The rest of the behavior, which the API server fills, is not touched.",
 	Webhook: register("scalers.fjord.example", "autoscaling", "v2", "horizontalpodautoscalers", create, update),
 	Samples: []string{t08ScalerSample},
 	New: func() http.Handler {

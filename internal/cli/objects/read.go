@@ -44,7 +44,7 @@ func Read(ctx context.Context, paths []string, stdin io.Reader, note func(format
 		note("skipped, because they hold no complete objects: %s", Names(r.left...))
 	}
 	if len(r.empty) > 0 {
-		note("no objects in %s", Names(r.empty...))
+		note("%s: no Kubernetes objects found", Names(r.empty...))
 	}
 	return r.all, nil
 }

@@ -77,7 +77,7 @@ func TestReadNamesEmptyFiles(t *testing.T) {
 	if err != nil || len(found) != 2 {
 		t.Fatalf("%d objects, %v", len(found), err)
 	}
-	if len(notes) != 1 || !strings.HasPrefix(notes[0], "no objects in ") || !strings.Contains(notes[0], "empty.yaml") || !strings.Contains(notes[0], "comment.yaml") || strings.Contains(notes[0], "two.yaml") {
+	if len(notes) != 1 || !strings.HasSuffix(notes[0], ": no Kubernetes objects found") || !strings.Contains(notes[0], "empty.yaml") || !strings.Contains(notes[0], "comment.yaml") || strings.Contains(notes[0], "two.yaml") {
 		t.Errorf("notes %q", notes)
 	}
 }

@@ -32,7 +32,7 @@ func (r *runner) read(ctx context.Context) (*given, error) {
 		case err != nil:
 			return nil, err
 		case len(files) > 0 && len(all) == 0:
-			return nil, problem.New("%s: no Kubernetes objects found", objects.Names(files...)).Hint("add an object, or remove the option that names the file")
+			return nil, problem.New("%s: no Kubernetes objects found", objects.Names(files...)).Hint("add a Kubernetes object to a file, or remove the option that names it")
 		}
 		sets, err := objects.Sort(all)
 		if err != nil {

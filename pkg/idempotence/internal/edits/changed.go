@@ -11,34 +11,44 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// ChangedNotes returns edits that give the annotations and labels of doc, and of the Pod templates in it, other values.
-func ChangedNotes(doc any) (list []Edit) {
+// ChangedNotes returns edits that give annotations and labels of doc, and of the Pod templates in it, other values. If there
+// are many, it chooses first those for which preferred is true.
+func ChangedNotes(doc any, preferred func(tree.Path) bool) []Edit {
+	var first, rest []Edit
 	tree.Leaves(doc, func(p tree.Path, value any) {
 		text, ok := value.(string)
-		if ok && text != "" && IsNote(p) && len(list) < mostTexts {
-			list = append(list, Edit{What: Put, Path: slices.Clone(p), Value: text + "2"})
+		if !ok || text == "" || !IsNote(p) {
+			return
+		}
+		e := Edit{What: Put, Path: slices.Clone(p), Value: text + "2"}
+		if preferred(p) {
+			first = append(first, e)
+		} else {
+			rest = append(rest, e)
 		}
 	})
-	return list
+	list := append(first, rest...)
+	return list[:min(len(list), mostTexts)]
 }
 
-// ChangedFields returns edits that give other values to the fields of a manifest that a webhook replaces. changes are
-// those of the webhook.
+// ChangedFields returns an edit for each field of the manifest that the webhook replaces, except in the metadata and status.
+// The edit sets another value. changes are those of the webhook.
 func ChangedFields(manifest any, changes []tree.Change) (list []Edit) {
 	for _, c := range changes {
 		if c.Kind != tree.Replaced || c.Path[0].Name == "metadata" || c.Path[0].Name == "status" || len(list) == mostTexts {
 			continue
 		}
 		own, _ := tree.Get(manifest, c.Path)
-		if other := largerValue(own); other != nil {
+		if other := anotherValue(own); other != nil {
 			list = append(list, Edit{What: Put, Path: slices.Clone(c.Path), Value: other})
 		}
 	}
 	return list
 }
 
-// largerValue returns a larger number or quantity, or a longer text. It returns nil for other types.
-func largerValue(value any) any {
+// anotherValue returns another value of the type: 2v+1 for a number, four times a quantity, or a text with a 2 after it. It
+// returns nil for other types.
+func anotherValue(value any) any {
 	switch v := value.(type) {
 	case int64:
 		return 2*v + 1
@@ -56,15 +66,15 @@ func largerValue(value any) any {
 	return nil
 }
 
-// prefixingCache is the registry of another party that puts it before each image.
-const prefixingCache = "cache.example.net/"
+// otherRegistry is the registry that another party adds to images as a prefix.
+const otherRegistry = "cache.example.net/"
 
-// PrefixedImages returns edits of another party that puts the name of its registry before each image before which the
-// webhook has put its own.
+// PrefixedImages returns edits of another party that adds otherRegistry to each image to which the webhook has added its own
+// registry.
 func PrefixedImages(changes []tree.Change) (list []Edit) {
 	for _, c := range changes {
 		if image, ok := c.New.(string); ok && OwnRegistry(c.Old, c.New) != "" && c.Path.Last() == "image" && len(list) < mostTexts {
-			list = append(list, Edit{What: Put, Path: slices.Clone(c.Path), Value: prefixingCache + image})
+			list = append(list, Edit{What: Put, Path: slices.Clone(c.Path), Value: otherRegistry + image})
 		}
 	}
 	return list
@@ -73,11 +83,11 @@ func PrefixedImages(changes []tree.Change) (list []Edit) {
 // IsPrefixedImage reports whether an edit can be one of PrefixedImages.
 func IsPrefixedImage(e Edit) bool {
 	image, _ := e.Value.(string)
-	return e.What == Put && strings.HasPrefix(image, prefixingCache)
+	return e.What == Put && strings.HasPrefix(image, otherRegistry)
 }
 
-// OwnRegistry returns what a webhook has put before an image, such as "mirror.example.com/". It returns "" if the webhook
-// has changed the image in another way.
+// OwnRegistry returns the prefix that a webhook has added to an image, such as "mirror.example.com/". It returns "" if the
+// webhook has changed the image in another way.
 func OwnRegistry(before, after any) string {
 	old, _ := before.(string)
 	image, _ := after.(string)

@@ -29,7 +29,7 @@ func CopiedElements(doc any, custom bool) (edits []Edit) {
 				richest = e
 			}
 		}
-		if copied, ok := copyOf(richest); ok && (custom || p.Last() != "containers" || len(richest) > 2) {
+		if copied, ok := CopyOf(richest); ok && (custom || p.Last() != "containers" || len(richest) > 2) {
 			edits = append(edits, Edit{What: Insert, Path: slices.Clone(p), Value: copied})
 		}
 	})
@@ -39,8 +39,8 @@ func CopiedElements(doc any, custom bool) (edits []Edit) {
 // mostCopies is the maximum number of edits that CopiedElements returns.
 const mostCopies = 6
 
-// copyOf returns a copy of an element with another key and other ports. It returns false if the element has no key.
-func copyOf(element Fields) (Fields, bool) {
+// CopyOf returns a copy of an element with another key and other ports. It returns false if the element has no key.
+func CopyOf(element Fields) (Fields, bool) {
 	for _, key := range []string{"name", "key", "id", "host", "path", "hostname"} {
 		name, ok := element[key].(string)
 		if !ok {

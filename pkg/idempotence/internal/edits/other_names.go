@@ -3,7 +3,9 @@
 package edits
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
@@ -19,6 +21,14 @@ func OtherSpellings(doc any, changes []tree.Change) (list []Edit) {
 			list = append(list, e)
 		}
 	}
+	own := map[string]bool{} // the arguments that the webhook has written
+	for _, c := range changes {
+		tree.Leaves(c.New, func(p tree.Path, value any) {
+			if at := slices.Concat(c.Path, p); isArgument(at) {
+				own[fmt.Sprint(at[:len(at)-1], value)] = true
+			}
+		})
+	}
 	for _, c := range changes {
 		if c.Kind != tree.Added && c.Kind != tree.Replaced {
 			continue
@@ -29,10 +39,13 @@ func OtherSpellings(doc any, changes []tree.Change) (list []Edit) {
 			switch {
 			case !ok:
 			case isArgument(at):
-				for _, respell := range []func(any, tree.Path, string) ([]any, bool){inTwoWords, inOneWord} {
-					if words, ok := respell(doc, at[:len(at)-1], text); ok {
-						add(Edit{What: Put, Path: at[:len(at)-1], Value: words})
-					}
+				list := at[:len(at)-1]
+				words, ok := inTwoWords(doc, list, text)
+				if !ok {
+					words, ok = inOneWord(doc, list, text, own)
+				}
+				if ok {
+					add(Edit{What: Put, Path: list, Value: words})
 				}
 			case isHeaderName(at) && strings.ToLower(text) != text:
 				add(Edit{What: Put, Path: at, Value: strings.ToLower(text)})
@@ -54,14 +67,20 @@ func inTwoWords(doc any, list tree.Path, argument string) ([]any, bool) {
 	value, _ := tree.Get(doc, list)
 	words, _ := value.([]any)
 	i := slices.IndexFunc(words, func(w any) bool { return w == argument })
-	if !ok || !isLongFlag(flag) || i < 0 || rest == "" || rest == "true" || rest == "false" || strings.HasPrefix(rest, "-") {
+	if !ok || !isLongFlag(flag) || i < 0 || rest == "" || isBool(rest) || strings.HasPrefix(rest, "-") {
 		return nil, false // the parser of a bool takes no further word
 	}
 	return slices.Replace(slices.Clone(words), i, i+1, any(flag), any(rest)), true
 }
 
+func isBool(text string) bool {
+	_, err := strconv.ParseBool(text)
+	return err == nil || slices.Contains([]string{"yes", "no", "on", "off"}, strings.ToLower(text))
+}
+
 // inOneWord returns a list of arguments in which a flag and its value, such as --level info, are joined by an equals sign.
-func inOneWord(doc any, list tree.Path, flag string) ([]any, bool) {
+// The webhook must have written both, because a word of the user after a flag may be another argument.
+func inOneWord(doc any, list tree.Path, flag string, own map[string]bool) ([]any, bool) {
 	value, _ := tree.Get(doc, list)
 	words, _ := value.([]any)
 	i := slices.Index(words, any(flag))
@@ -69,7 +88,7 @@ func inOneWord(doc any, list tree.Path, flag string) ([]any, bool) {
 		return nil, false
 	}
 	rest, _ := words[i+1].(string)
-	if rest == "" || strings.HasPrefix(rest, "-") {
+	if rest == "" || strings.HasPrefix(rest, "-") || !own[fmt.Sprint(list, rest)] {
 		return nil, false
 	}
 	return slices.Replace(slices.Clone(words), i, i+2, any(flag+"="+rest)), true
@@ -81,16 +100,16 @@ func isLongFlag(word string) bool { return strings.HasPrefix(word, "--") && len(
 // names are case-insensitive (RFC 9110, section 5.1).
 func isHeaderName(p tree.Path) bool {
 	n := len(p)
-	return n > 2 && p[n-1].Name == "name" && !p[n-1].Element && p[n-2].Element && isOfHeaders(p[:n-2])
+	return n > 2 && p[n-1].Name == "name" && !p[n-1].Element && p[n-2].Element && isHeaderList(p[:n-2])
 }
 
-// isOfHeaders reports whether a path leads to a list of headers.
-func isOfHeaders(list tree.Path) bool {
-	return !list[len(list)-1].Element && (list.Last() == "headers" || IsOfHTTP(list))
+// isHeaderList reports whether a path leads to a list of headers.
+func isHeaderList(list tree.Path) bool {
+	return !list[len(list)-1].Element && (list.Last() == "headers" || IsHTTPHeaderList(list))
 }
 
-// IsOfHTTP reports whether a path leads to a list of headers that are surely HTTP headers, which are case-insensitive.
-func IsOfHTTP(list tree.Path) bool {
+// IsHTTPHeaderList reports whether a path leads to a list of headers that are surely HTTP headers, which are case-insensitive.
+func IsHTTPHeaderList(list tree.Path) bool {
 	return slices.Contains([]string{"httpheaders", "requestheaders", "responseheaders", "setheaders", "addheaders"}, strings.ToLower(list.Last()))
 }
 
@@ -117,7 +136,7 @@ func CountNames(doc any) map[string]NameCount {
 					count(list, flag)
 				}
 			case map[string]any:
-				if name, ok := e["name"].(string); ok && isOfHeaders(list) {
+				if name, ok := e["name"].(string); ok && isHeaderList(list) {
 					count(list, name)
 				}
 			}
@@ -126,8 +145,9 @@ func CountNames(doc any) map[string]NameCount {
 	return used
 }
 
-// OtherValues returns two values that a user may set in place of one that a webhook sets: the least positive number, and
-// another value. least is nil for a text and for the number 1. It returns false for zero values and other types.
+// OtherValues returns two values that a user may set in place of one that a webhook sets. least is 1 if that is an integer
+// above 1, and nil otherwise. other is larger by one, or the text with a 2 after it. ok is false for zero, negative and
+// empty values, and for other types.
 func OtherValues(value any) (least, other any, ok bool) {
 	switch v := value.(type) {
 	case int64:

@@ -43,6 +43,19 @@ func PartialResults(x any, changes []tree.Change, parts, alike bool) [][]Edit {
 	return out
 }
 
+// OnlyKeys returns an edit for each added list element that is a text or has only one field, such as a pull secret. A
+// webhook that finds such an element cannot know whether it has added the element itself.
+func OnlyKeys(changes []tree.Change) (list []Edit) {
+	for _, c := range Single(changes) {
+		fields, isObject := c.New.(map[string]any)
+		_, isText := c.New.(string)
+		if c.Kind == tree.Added && c.Path[len(c.Path)-1].Element && c.Path.Last() != "finalizers" && (isText || isObject && len(fields) == 1) {
+			list = append(list, putPart(c.Path, c.New))
+		}
+	}
+	return list
+}
+
 // mostPartial is the number of edits at which PartialResults stops adding elements that resemble a part.
 const mostPartial = 64
 

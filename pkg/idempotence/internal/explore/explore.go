@@ -66,6 +66,7 @@ func (r *Run) All() {
 				r.tryShapes(x, out.After)
 				r.tryZeros(x, out.After)
 				r.tryChanges(doc, x, out.After)
+				r.trySwitchedOff(i, doc, r.Changed(x, out.After))
 			}
 			r.tryTexts(i, x, out.After)
 			r.manifestAgain(doc)

@@ -28,6 +28,7 @@ type Inputs struct {
 	valid    func(doc any) bool
 	triggers []*Trigger // of the samples, or nil for a sample that the webhook does not change
 	found    *Trigger   // found without samples, or nil
+	switched any        // a sample with a switch whose effects are being tested, or nil
 }
 
 // NewInputs returns the generator for a kind. It ignores samples of other kinds.
@@ -124,6 +125,9 @@ func (in *Inputs) Given(p tree.Path) bool {
 		if tree.Has(s, p) {
 			return true
 		}
+	}
+	if in.switched != nil && tree.Has(in.switched, p) {
+		return true
 	}
 	return in.found != nil && slices.ContainsFunc(in.found.Parts, func(part trigger.Part) bool {
 		return part.Path.HasPrefix(p) || p.HasPrefix(part.Path)

@@ -14,6 +14,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/objects"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/trigger"
 )
 
 // Costly checks, whose results seldom depend on the object, are made on the first objects and then on one of seldom
@@ -135,6 +136,7 @@ func (r *Run) tryCopies(i int, x, result *objects.Object, changes []tree.Change)
 	if !r.uses(Copies) || !getsCostlyChecks(i) || len(changes) == 0 {
 		return
 	}
+	r.tryCopiedContainers(x)
 	for _, list := range edits.Copies(result.Doc, r.otherNamespace()) {
 		r.try(&laws.Case{Law: laws.L4a, Object: x.Doc, Edits: list})
 	}
@@ -142,6 +144,45 @@ func (r *Run) tryCopies(i int, x, result *objects.Object, changes []tree.Change)
 		r.try(&laws.Case{Law: laws.L5, Object: x.Doc, Edits: notes})
 	}
 }
+
+// tryCopiedContainers checks L4b with copies of containers after the webhook has changed them.
+func (r *Run) tryCopiedContainers(x *objects.Object) {
+	if !r.uses(CopiedElements) {
+		return
+	}
+	for _, e := range edits.CopiedElements(x.Doc, false) {
+		if e.Path.Last() != "volumes" {
+			r.try(&laws.Case{Law: laws.L4b, Object: x.Doc, Variant: laws.CopyOfResult, Edits: []edits.Edit{e}})
+		}
+	}
+}
+
+// trySwitchedOff checks L5 on the i-th object, a sample, without a part of its trigger. The author has written an element
+// that the webhook otherwise adds. changes are the webhook's changes of the sample.
+func (r *Run) trySwitchedOff(i int, doc any, changes []tree.Change) {
+	if !r.uses(Triggers) || !r.uses(SimilarParts) || i >= len(r.inputs.triggers) || r.inputs.triggers[i] == nil {
+		return
+	}
+	parts := few(edits.OnlyKeys(changes), mostSwitchedOff)
+	for _, p := range r.inputs.triggers[i].Parts {
+		if len(parts) == 0 {
+			return
+		}
+		off, ok := tree.Remove(doc, p.Path)
+		if !ok || r.ask(off) != trigger.Idle {
+			text, isText := p.Value.(string)
+			if off, ok = tree.Put(doc, p.Path, "other-"+text); !ok || !isText || r.ask(off) != trigger.Idle {
+				continue
+			}
+		}
+		for _, e := range parts {
+			r.try(&laws.Case{Law: laws.L5, Object: off, Edits: []edits.Edit{e}})
+		}
+	}
+}
+
+// mostSwitchedOff is the maximum number of elements that are tried without each part of a trigger.
+const mostSwitchedOff = 4
 
 // tryRivals checks L12 and L11 with each rival that changes the object or its result. There are many simulated rivals
 // that change more than their own parts. After the first objects, each object is checked with a third of them.
@@ -157,8 +198,8 @@ func (r *Run) tryRivals(i int, x, result *objects.Object) {
 	}
 }
 
-// tryZeros checks L5 on x with a zero value where the webhook sets another value. It also checks L2 and L1 on x with a 0
-// beside a number of the webhook, because some fields exclude each other.
+// tryZeros checks L5 on x with a zero value where the webhook sets another value. It also checks L2 and L1 on x with
+// another number of the same object set to 0, because some fields exclude each other.
 func (r *Run) tryZeros(x, result *objects.Object) {
 	if !r.uses(ZeroValues) {
 		return
@@ -168,7 +209,7 @@ func (r *Run) tryZeros(x, result *objects.Object) {
 		if _, isText := e.Value.(string); isText {
 			continue
 		}
-		for _, name := range few(r.inputs.numbers(e.Path[:len(e.Path)-1]), mostBesides) {
+		for _, name := range few(r.inputs.numbers(e.Path[:len(e.Path)-1]), mostSiblings) {
 			at := e.Path[:len(e.Path)-1].Member(name)
 			if tree.Has(result.Doc, at) {
 				continue
@@ -184,8 +225,8 @@ func (r *Run) tryZeros(x, result *objects.Object) {
 	}
 }
 
-// mostBesides is the maximum number of fields beside one of the webhook that get a 0.
-const mostBesides = 6
+// mostSiblings is the maximum number of fields beside one of the webhook that tryZeros sets to 0.
+const mostSiblings = 6
 
 // tryChanges checks L6 with later changes of a manifest: of its annotations and labels, and of the fields that the webhook
 // changes. It also checks L6 with a manifest that lacks the status. The manifest is doc, without defaults. x is the object
@@ -194,7 +235,7 @@ func (r *Run) tryChanges(doc any, x, result *objects.Object) {
 	if !r.uses(LaterChanges) {
 		return
 	}
-	for _, e := range edits.ChangedNotes(doc) {
+	for _, e := range edits.ChangedNotes(doc, r.isRead) {
 		for _, value := range append([]string{e.Value.(string)}, few(r.ownTexts(), mostOwnValues)...) {
 			if was, _ := tree.Get(doc, e.Path); was != value {
 				e.Value = value
@@ -206,6 +247,14 @@ func (r *Run) tryChanges(doc any, x, result *objects.Object) {
 		r.try(&laws.Case{Law: laws.L6, Object: doc, Variant: laws.ChangedValue, Edits: []edits.Edit{e}})
 	}
 	r.try(&laws.Case{Law: laws.L6, Object: doc, Variant: laws.NoStatus})
+}
+
+// isRead reports whether the webhook seems to read an annotation or label: it is a part of a trigger, or its key is in the
+// webhook's source.
+func (r *Run) isRead(p tree.Path) bool {
+	return slices.Contains(r.ownTexts(), p[len(p)-1].Name) || slices.ContainsFunc(r.Triggers, func(t Trigger) bool {
+		return slices.ContainsFunc(t.Parts, func(part trigger.Part) bool { return part.Path.HasPrefix(p) })
+	})
 }
 
 // replaced checks L6 with an update that replaces an object by its manifest. The manifest is doc, without defaults.

@@ -3,10 +3,13 @@
 package laws
 
 import (
+	"slices"
+
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/edits"
+	"github.com/admitkit/admitkit/pkg/idempotence/internal/session"
 )
 
 // A Case is one input for the check of a law. It has everything that is needed to repeat the check.
@@ -54,12 +57,16 @@ const SimilarNames Variant = "similar names"
 // one name from several of these names.
 const ManyNames Variant = "many names"
 
-// ExplicitZero is a variant of L5. The edit sets a field to 0 or to an empty text where the webhook sets another value.
+// ExplicitZero is a variant of L5. The edit sets a field to 0 or to an empty string where the webhook sets another value.
 const ExplicitZero Variant = "zero"
 
 // LateNote is a variant of L4b. The object lacks an annotation or label that it had, and the edit adds it again between
 // two calls. A webhook may set a default while the annotation is missing, and keep it, but not an empty value.
 const LateNote Variant = "late note"
+
+// CopyOfResult is a variant of L4b. Another party copies a container after the webhook has changed it. The edit adds a
+// copy of the container as it was before.
+const CopyOfResult Variant = "copy of the result"
 
 // Variants of L6.
 const (
@@ -77,6 +84,14 @@ const (
 	// NoStatus replaces a stored object that has a status by its manifest, which has none.
 	NoStatus Variant = "manifest without a status"
 )
+
+// IsVariant reports whether a check has the variant.
+func IsVariant(v Variant) bool {
+	return v == "" || session.UserNamed(string(v)) != nil || slices.Contains([]Variant{
+		Few, NextSecond, AnotherTime, AfterRun, Parallel, OtherName, WithoutNamespace, SimilarNames, ManyNames, ExplicitZero, LateNote, CopyOfResult,
+		OlderObject, Deletion, SameAgain, Replaced, ChangedValue, NoStatus, AfterCreation, DeletionRequest,
+	}, v)
+}
 
 // UsesManifest reports whether the check of a variant begins with a manifest, and not with a stored object.
 func UsesManifest(v Variant) bool {

@@ -17,7 +17,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// keepsChange checks that a webhook keeps a later change of an annotation, a label or a field: the author changes it in
+// keepsChange checks that a webhook keeps a later change of an annotation, a label or a field: the user changes it in
 // the manifest, and applies the manifest. The stored object keeps what the webhook has added. A webhook may keep values
 // that follow from the old value, but it must not drop the new one, or write the old and the new value into one text.
 func (l updates) keepsChange(c *Case) *Finding {
@@ -34,7 +34,7 @@ func (l updates) keepsChange(c *Case) *Finding {
 		return nil
 	}
 	fresh, ok := l.createdFrom(changed)
-	if !ok || edits.IsNote(c.Edits[0].Path) && !l.reads(c, manifest, fresh) {
+	if !ok || edits.IsNote(c.Edits[0].Path) && !l.affectsOthers(c, manifest, fresh) {
 		return nil
 	}
 	defer l.startUpdates(nil)()
@@ -68,49 +68,68 @@ func (l updates) keepsChange(c *Case) *Finding {
 	unchanged := len(l.withoutEncoding(l.differences(c.Law, old, out.After))) == 0
 	switch kept, _ := tree.Get(out.After.Doc, note); {
 	case kept == nil && unchanged:
-		v := l.Finding(c, IgnoresChange, fmt.Sprintf("the webhook drops a change of %s: the author sets it to %s and applies the manifest, but the stored object does not change", note, value), fresh, out)
+		v := l.Finding(c, IgnoresChange, fmt.Sprintf("the webhook drops a change of %s: the user sets it to %s and applies the manifest, but the stored object does not change", note, value), fresh, out)
 		v.Advice = len(out.Warnings) > 0
 		return v
 	case kept != nil && unchanged:
-		v := l.Finding(c, IgnoresChange, fmt.Sprintf("the webhook undoes a change of %s: the author sets it to %s and applies the manifest, but the webhook writes the old value back", note, value), fresh, out)
-		v.Advice = edits.IsNote(note) || len(out.Warnings) > 0 || l.keepsStored(applied, note)
+		v := l.Finding(c, IgnoresChange, fmt.Sprintf("the webhook undoes a change of %s: the user sets it to %s and applies the manifest, but the webhook writes the old value back", note, value), fresh, out)
+		v.Advice = edits.IsNote(note) || len(out.Warnings) > 0 || l.followsOld(applied, fresh.After, note)
 		return v
 	}
 	if text, key, format := l.keptPair(created.After, fresh.After, out.After); text != nil && !l.excepted(c.Law, text) {
 		value, _ := tree.Get(out.After.Doc, text)
-		v := l.Finding(c, Accumulates, fmt.Sprintf("%s has two values for the key %s: when the author changes %s, the webhook adds the new value and keeps the old one: %s", text, key, note, brief(fmt.Sprint(value))), stored, out)
+		v := l.Finding(c, Accumulates, fmt.Sprintf("%s has two values for the key %s, because the webhook adds the new value and keeps the old one when the user changes %s: %s", text, key, note, brief(fmt.Sprint(value))), stored, out)
 		v.Advice = format == " " // options of a command, of which the last one counts
+		return v
+	}
+	if at := l.keptResult(c, manifest, created.After, fresh.After, out.After); at != nil && edits.IsNote(note) {
+		value, _ := tree.Get(out.After.Doc, at)
+		v := l.Finding(c, IgnoresChange, fmt.Sprintf("the webhook sets %s at the creation, and keeps it when the user sets %s later. A new object with that gets another value", at.String()+" to "+brief(string(tree.Encode(value))), note), fresh, out)
+		v.Advice = true
 		return v
 	}
 	return nil
 }
 
-// keepsStored reports whether the webhook keeps a value that the stored object has already. Such a webhook forbids changes
-// on purpose: it compares the new object with the old one.
-func (l updates) keepsStored(stored *objects.Object, at tree.Path) bool {
-	out := l.F(l.Fresh(), session.Query{Object: stored, Old: stored})
+// keptResult returns the path of a value that the webhook has set in a created object and keeps in an updated one,
+// although it sets another value in a fresh one. The manifest does not have the value.
+func (l updates) keptResult(c *Case, manifest any, created, fresh, updated *objects.Object) tree.Path {
+	for _, d := range l.differences(c.Law, created, fresh) {
+		now, _ := tree.Get(updated.Doc, d.Path)
+		if d.Kind == tree.Replaced && !edits.IsNote(d.Path) && !tree.Has(manifest, d.Path) && tree.Equal(now, d.Old) {
+			return d.Path
+		}
+	}
+	return nil
+}
+
+// followsOld reports whether the webhook writes the value of the old object into an updated one. Such a webhook forbids
+// changes on purpose. old differs from the stored object, so a webhook that keeps the value elsewhere writes another one.
+func (l updates) followsOld(applied, old *objects.Object, at tree.Path) bool {
+	out := l.F(l.Fresh(), session.Query{Object: applied, Old: old})
 	if !out.OK() {
 		return true
 	}
-	was, _ := tree.Get(stored.Doc, at)
+	was, _ := tree.Get(old.Doc, at)
 	is, _ := tree.Get(out.After.Doc, at)
 	return tree.Equal(was, is)
 }
 
-// reads reports whether the webhook reads the value that the edit of a case sets. Otherwise it may ignore the value
-// because it is invalid. fresh is the result for a new object with the edit.
-func (l updates) reads(c *Case, manifest any, fresh *session.Outcome) bool {
+// affectsOthers reports whether the value that the edit of a case sets changes other fields of the result. Otherwise the
+// webhook may ignore the value because it is invalid. fresh is the result for a new object with the edit.
+func (l updates) affectsOthers(c *Case, manifest any, fresh *session.Outcome) bool {
 	note := c.Edits[0].Path
 	without, ok := tree.Remove(manifest, note)
 	if !ok {
-		return false
+		without = manifest // the value is new
 	}
 	bare, ok := l.createdFrom(without)
 	return ok && slices.ContainsFunc(l.differences(c.Law, bare.After, fresh.After), func(d tree.Change) bool { return !note.HasPrefix(d.Path) })
 }
 
-// keptPair returns the path of a text that has two pairs with one key, such as team=a,team=b, with the key and the separator. The webhook has
-// written both: the first pair at the creation, and the second one because the author changed the object.
+// keptPair returns the path of a text that has two pairs with one key, such as team=a,team=b, with the key and the
+// separator. The webhook has written both: the first pair at the creation, and the second one because the user changed
+// the object.
 func (l updates) keptPair(created, fresh, updated *objects.Object) (text tree.Path, key string, format texts.Format) {
 	tree.Leaves(updated.Doc, func(p tree.Path, value any) {
 		after, isText := value.(string)

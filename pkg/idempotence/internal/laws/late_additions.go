@@ -36,6 +36,9 @@ func (l lateAdditions) check(c *Case) *Finding {
 	if !ok || !addsOnly(first.After, edited, c.Edits) {
 		return nil
 	}
+	if c.Variant == CopyOfResult {
+		return l.keepsName(c, first, edited)
+	}
 	late := l.F(s, session.Query{Object: edited})
 	other := l.Fresh()
 	fresh := l.F(other, session.Query{Object: early})
@@ -97,6 +100,46 @@ func (l lateAdditions) keptEmpty(c *Case, x *objects.Object, first, late, start,
 			return l.Finding(c, AddsZero, fmt.Sprintf("the webhook sets %s to an empty value, and keeps it when %s is added. If that is there at the first call, the webhook sets %s",
 				d.Path, c.Edits[0].Path, brief(d.New)), first, late, start, fresh)
 		}
+	}
+	return nil
+}
+
+// keepsName returns a finding if the webhook writes the name of a container into the container, and keeps it in a copy
+// that has another name. plain is the webhook's first result with a copy of the container as it was before.
+func (l lateAdditions) keepsName(c *Case, first *session.Outcome, plain *objects.Object) *Finding {
+	if len(c.Edits) != 1 {
+		return nil
+	}
+	at := c.Edits[0].Path
+	by, _ := c.Edits[0].Value.(map[string]any)
+	value, _ := tree.Get(first.After.Doc, at)
+	list, _ := value.([]any)
+	for _, element := range list {
+		changed, isObject := element.(map[string]any)
+		original, _ := changed["name"].(string)
+		copied, ok := edits.CopyOf(changed)
+		if !isObject || !ok || copied["name"] != by["name"] {
+			continue
+		}
+		edited, ok := l.Edited(first.After, []edits.Edit{{What: edits.Insert, Path: at, Value: copied}})
+		if !ok {
+			return nil
+		}
+		name, _ := copied["name"].(string)
+		late, fresh := l.F(l.Fresh(), session.Query{Object: edited}), l.F(l.Fresh(), session.Query{Object: plain})
+		if !late.OK() || !fresh.OK() {
+			return nil
+		}
+		for _, d := range l.content(c.Law, late.After, fresh.After) {
+			was, areTexts := d.Old.(string)
+			is, isText := d.New.(string)
+			if d.Path.HasPrefix(at) && areTexts && isText && strings.Contains(is, name) && was == strings.ReplaceAll(is, name, original) {
+				v := l.Finding(c, TreatedUnlike, fmt.Sprintf("the webhook writes the name of a container into %s. If another party copies the container under the name %s, the copy keeps %s", d.Path, name, brief(was)), first, late, fresh)
+				v.Advice = true // it may be what the author of the copy wants
+				return v
+			}
+		}
+		return nil
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func (l updates) takesReplacement(c *Case) *Finding {
 		return nil
 	}
 	if !l.Handles(admissionv1.Update) {
-		return l.locksManifest(c, manifest)
+		return l.withoutUpdate(c, manifest)
 	}
 	annotated, ok := tree.Put(manifest, edits.TouchedAnnotation, "yes")
 	if !ok {
@@ -74,10 +74,10 @@ func (l updates) takesReplacement(c *Case) *Finding {
 	return v
 }
 
-// locksManifest checks a webhook that does not handle UPDATE, so that the API server does not call it when the manifest
-// replaces the object. The API server rejects the manifest if the webhook has set immutable fields. If it has set
-// other fields, they are missing then, which is advice.
-func (l updates) locksManifest(c *Case, manifest any) *Finding {
+// withoutUpdate checks a webhook that does not handle UPDATE. The API server does not call it when the manifest replaces the
+// object. If the webhook has set immutable fields, the API server rejects the manifest. If it has set other fields, they
+// are missing afterwards, and the finding is advice.
+func (l updates) withoutUpdate(c *Case, manifest any) *Finding {
 	created, ok := l.createdFrom(manifest)
 	if !ok || !l.replaceable(c.Object) {
 		return nil
@@ -93,25 +93,25 @@ func (l updates) locksManifest(c *Case, manifest any) *Finding {
 		return l.cannotReplace(c, strings.Join(problems, "; "), created, replaced)
 	}
 	lost := slices.DeleteFunc(l.differences(c.Law, created.After, plain), func(d tree.Change) bool {
-		return d.Kind != tree.Removed || d.Path[0].Name == "status" || d.Path[0].Name == "metadata" && !edits.IsNote(d.Path) || edits.IsZero(d.Old)
+		return d.Kind != tree.Removed || d.Path[0].Name == "status" || d.Path[0].Name == "metadata" && !edits.IsNote(d.Path) || edits.IsZero(d.Old) || l.isCarriedOver(d.Path)
 	})
 	if len(lost) == 0 {
 		return nil
 	}
-	v := l.Finding(c, NeedsUpdate, "if the manifest replaces the object, the webhook's parts are missing, because its rules do not include UPDATE: "+summary(lost), created, replaced)
+	v := l.Finding(c, NeedsUpdate, "if the manifest replaces the object, values that the webhook has set are missing, because its rules do not include UPDATE: "+summary(lost), created, replaced)
 	v.Advice = true // it may set defaults for new objects only
 	return v
 }
 
 func (l updates) cannotReplace(c *Case, problems string, created, replaced *session.Outcome) *Finding {
-	v := l.Finding(c, CannotReplace, "the object cannot be replaced by its manifest: the webhook has set immutable fields, which the manifest lacks or has with other values: "+problems, created, replaced)
+	v := l.Finding(c, CannotReplace, "the object cannot be replaced by its manifest, because the webhook has set immutable fields that the manifest lacks or sets to other values: "+problems, created, replaced)
 	v.Advice = slices.Contains(lockedLater, l.Kind.Kind)
 	return v
 }
 
-// lockedLater are kinds that users seldom replace, or that a webhook may lock on purpose. Binding sets further immutable
-// fields of a claim, and the field immutable locks ConfigMaps and Secrets.
-var lockedLater = []string{"PersistentVolumeClaim", "ConfigMap", "Secret"}
+// lockedLater are kinds that users seldom replace, or that a webhook may make immutable on purpose. Binding sets further
+// immutable fields of volumes and claims. The field immutable is for ConfigMaps and Secrets.
+var lockedLater = []string{"PersistentVolume", "PersistentVolumeClaim", "ConfigMap", "Secret"}
 
 // replaceable reports whether users can replace objects of the kind by their manifests if no webhook changes them. They
 // cannot replace Pods, nor Jobs whose manifest has no selector, because creation adds immutable fields to these.
@@ -152,8 +152,17 @@ func (l updates) changesNoUpdate(x *objects.Object) bool {
 // because a webhook may record there how the object was created. Zero values do not count either.
 func (l updates) lostByReplace(law Law, stored, replaced *objects.Object) []tree.Change {
 	return slices.DeleteFunc(l.differences(law, stored, replaced), func(d tree.Change) bool {
-		return d.Kind != tree.Removed || d.Path[0].Name == "metadata" || d.Path[0].Name == "status" || edits.IsNote(d.Path) || edits.IsZero(d.Old)
+		return d.Kind != tree.Removed || d.Path[0].Name == "metadata" || d.Path[0].Name == "status" || edits.IsNote(d.Path) || edits.IsZero(d.Old) || l.isCarriedOver(d.Path)
 	})
+}
+
+// isCarriedOver reports whether the API server keeps the old value of a field that an update lacks: the allocated values
+// of a Service. See patchAllocatedValues in k8s.io/kubernetes/pkg/registry/core/service/storage.
+func (l updates) isCarriedOver(p tree.Path) bool {
+	allocated := slices.ContainsFunc(p, func(s tree.Step) bool {
+		return !s.Element && slices.Contains([]string{"clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort"}, s.Name)
+	})
+	return l.Kind.GoType != nil && l.Kind.Kind == "Service" && allocated
 }
 
 // readsStatus checks that the result of an update does not depend on the status in the new object. A manifest has none,
@@ -200,7 +209,7 @@ func (l updates) readsStatus(c *Case) *Finding {
 	if len(changes) == 0 {
 		return nil
 	}
-	return l.Finding(c, ReadsStatus, "the result of the update depends on the status in the new object, which a manifest lacks: "+summary(changes), with, without)
+	return l.Finding(c, ReadsStatus, "the result of the update depends on the status in the new object, but a manifest has no status: "+summary(changes), with, without)
 }
 
 // asSent returns a document as a client sends it in an update. It may be invalid until the webhooks have changed it. It

@@ -159,7 +159,7 @@ func (l afterEdits) addsNameAgain(c *Case, edited *objects.Object, first, second
 		case isFlag:
 			v.Advice = !l.knowsFlag(first.After, used.Path, used.Name)
 		default:
-			v.Advice = !edits.IsOfHTTP(used.Path) // the names may be case-sensitive
+			v.Advice = !edits.IsHTTPHeaderList(used.Path) // the names may be case-sensitive
 		}
 		return v
 	}
@@ -180,7 +180,7 @@ func (l afterEdits) prefixesAgain(c *Case, x *objects.Object, first, second *ses
 	if registry == "" || strings.Count(image, registry) < 2 {
 		return nil
 	}
-	v := l.Finding(c, Accumulates, fmt.Sprintf("the webhook puts %s before an image again after another party has put its registry before it: %s", registry, image), first, second)
+	v := l.Finding(c, Accumulates, fmt.Sprintf("%s: the webhook adds the registry %s a second time after another party has added its own: %s", at, registry, image), first, second)
 	v.Advice = true // the webhook cannot know the registries of others
 	return v
 }

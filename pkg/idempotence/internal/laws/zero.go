@@ -12,7 +12,7 @@ import (
 	"github.com/admitkit/admitkit/pkg/idempotence/internal/tree"
 )
 
-// explicitZero checks L5 on objects in which the user has set a field to its zero value: 0, or an empty text. A webhook
+// explicitZero checks L5 on objects in which the user has set a field to its zero value: 0, or an empty string. A webhook
 // that replaces it but keeps other values treats the zero value as an absent one, as Go types without pointers do.
 type explicitZero struct{ *Trial }
 
@@ -31,43 +31,44 @@ func (l explicitZero) check(c *Case) *Finding {
 	if !ok || tree.Has(x.Doc, at) {
 		return nil
 	}
-	out, result := l.given(x, at, none)
+	out, result := l.resultWith(x, at, none)
 	if out == nil || edits.IsZero(result) || !l.keeps(x, at, other) {
 		return nil
 	}
 	if least != nil && !l.keeps(x, at, least) {
 		return nil // the webhook requires a minimum
 	}
-	v := l.Finding(c, OverwritesZero, fmt.Sprintf("the webhook replaces %s that the user has set in %s, but keeps other values: it treats %[1]s as an absent value", tree.Encode(none), at), out)
-	v.Advice = l.Kind.GoType == nil || !l.means(at, none, least)
+	v := l.Finding(c, OverwritesZero, fmt.Sprintf("the user has set %s to %s, but the webhook replaces it and keeps other values, so it treats %[2]s as absent", at, tree.Encode(none)), out)
+	v.Advice = l.Kind.GoType == nil || !l.differsFromNone(at, none, least)
 	return v
 }
 
-// means reports whether a zero value surely has a meaning of its own. A 0 has if the webhook keeps a 1. But it may forbid
-// the user or group 0, which is root. An empty text has only in storageClassName, where it means no class.
-func (l explicitZero) means(at tree.Path, none, least any) bool {
+// differsFromNone reports whether a zero value surely has another meaning than an absent value. A 0 has if the webhook keeps
+// a 1, except in some fields. An empty string has only in storageClassName, where it means no storage class.
+func (l explicitZero) differsFromNone(at tree.Path, none, least any) bool {
 	if none == "" {
 		return at.Last() == "storageClassName"
 	}
-	return least != nil && !isRoot(at)
+	return least != nil && !isAvoidedZero(at)
 }
 
-// isRoot reports whether a path leads to the ID of a user or group. The ID 0 is root.
-func isRoot(p tree.Path) bool {
-	return slices.Contains([]string{"runAsUser", "runAsGroup", "fsGroup"}, p.Last())
+// isAvoidedZero reports whether webhooks may have a reason to replace a 0 in a field: it is root, it keeps nodes from being
+// drained, or the Priority plugin of the API server has set it.
+func isAvoidedZero(p tree.Path) bool {
+	return slices.Contains([]string{"runAsUser", "runAsGroup", "fsGroup", "priority", "maxUnavailable"}, p.Last())
 }
 
-// given returns the result for an object in which the user has set a value, and the value in the result. It returns no
+// resultWith returns the result for an object in which the user has set a value, and the value in the result. It returns no
 // result if the API server changes the value, or if the object is not allowed.
-func (l explicitZero) given(x *objects.Object, at tree.Path, value any) (*session.Outcome, any) {
-	given, ok := l.Edited(x, []edits.Edit{{What: edits.Put, Path: at, Value: value}})
+func (l explicitZero) resultWith(x *objects.Object, at tree.Path, value any) (*session.Outcome, any) {
+	edited, ok := l.Edited(x, []edits.Edit{{What: edits.Put, Path: at, Value: value}})
 	if !ok {
 		return nil, nil
 	}
-	if was, _ := tree.Get(given.Doc, at); !tree.Equal(was, value) {
+	if was, _ := tree.Get(edited.Doc, at); !tree.Equal(was, value) {
 		return nil, nil
 	}
-	out := l.F(l.Fresh(), session.Query{Object: given})
+	out := l.F(l.Fresh(), session.Query{Object: edited})
 	if !out.OK() {
 		return nil, nil
 	}
@@ -76,6 +77,6 @@ func (l explicitZero) given(x *objects.Object, at tree.Path, value any) (*sessio
 }
 
 func (l explicitZero) keeps(x *objects.Object, at tree.Path, value any) bool {
-	out, result := l.given(x, at, value)
+	out, result := l.resultWith(x, at, value)
 	return out != nil && tree.Equal(result, value)
 }

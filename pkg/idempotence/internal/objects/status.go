@@ -18,7 +18,7 @@ var builtInStatus = map[string]any{
 	"DaemonSet":               map[string]any{"observedGeneration": int64(1), "currentNumberScheduled": int64(1), "desiredNumberScheduled": int64(1), "numberReady": int64(1), "numberMisscheduled": int64(0)},
 	"Job":                     map[string]any{"succeeded": int64(1), "active": int64(1)},
 	"Service":                 addresses,
-	"Ingress":                 addresses,
+	"Ingress":                 map[string]any{"loadBalancer": map[string]any{"ingress": []any{map[string]any{"ip": "192.0.2.1"}}}},
 	"PersistentVolumeClaim":   map[string]any{"phase": "Bound"},
 	"PersistentVolume":        map[string]any{"phase": "Bound"},
 	"Namespace":               map[string]any{"phase": "Active"},
@@ -85,8 +85,8 @@ func exampleOf(s *apiextensionsv1.JSONSchemaProps) any {
 	return fields
 }
 
-// exampleOfEnum returns True if the values have it, as those of conditions, or the last value. A list of phases often ends
-// with one that a controller has set.
+// exampleOfEnum returns "True" if it is one of the values, as in the status of a condition. Otherwise it returns the last
+// value, because a list of phases often ends with one that a controller sets. It returns nil if a value cannot be decoded.
 func exampleOfEnum(values []apiextensionsv1.JSON) (example any) {
 	for _, raw := range values {
 		var value any
