@@ -26,6 +26,7 @@ type balancer struct {
 	random    *rand.Rand
 	endpoints []*endpoint
 	next      int
+	opened    int           // connections that were opened
 	changed   chan struct{} // closed and replaced whenever an endpoint changes
 }
 
@@ -155,6 +156,16 @@ func (b *balancer) exposure(e *endpoint) exposure {
 	return e.exposed
 }
 
+// count returns the number of connections that were opened so far, and of those that are open.
+func (b *balancer) count() (opened, open int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, e := range b.endpoints {
+		open += len(e.connections)
+	}
+	return b.opened, open
+}
+
 // change calls f with the lock held and wakes the goroutines in await.
 func (b *balancer) change(f func()) {
 	b.mu.Lock()
@@ -250,6 +261,7 @@ func (b *balancer) choose() (*endpoint, *connection) {
 		if e := b.endpoints[b.next%len(b.endpoints)]; e.ready && !e.closed {
 			c := &connection{}
 			e.connections[c] = true
+			b.opened++
 			return e, c
 		}
 	}
