@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,13 +31,15 @@ const token = "proof"
 // A controlPlane is one API server, or several that share one etcd behind a load balancer. The last of several sees each
 // change late.
 type controlPlane struct {
+	mu      sync.Mutex // guards servers, clients and calls while a load runs
 	servers []*apiserver.Server
 	clients []*kubernetes.Clientset // one for each API server, in the same order
+	calls   map[*kubernetes.Clientset]*sync.WaitGroup
 	// kubeconfig connects to the balancer, or to the only API server.
 	kubeconfig []byte
 	front      *front
 	etcd       *lateEtcd
-	next       atomic.Int64
+	next       int // guarded by mu, too
 }
 
 // numberOfAPIServers returns the value of ADMITKIT_APISERVERS, or 1.
@@ -83,8 +84,8 @@ func (p *controlPlane) balance() (err error) {
 		return err
 	}
 	p.front.change(func(backends []string) []string {
-		for i := range p.servers {
-			backends = append(backends, p.addressOf(i))
+		for _, s := range p.servers {
+			backends = append(backends, addressOf(s))
 		}
 		return backends
 	})
@@ -99,27 +100,40 @@ func (p *controlPlane) balance() (err error) {
 
 // end stops API server i. It must not be the first one, which runs etcd.
 func (p *controlPlane) end(t *testing.T, i int) {
-	if err := p.servers[i].Stop(); err != nil {
+	s := p.take(i)
+	if err := s.Stop(); err != nil {
 		t.Error(err)
 	}
-	p.front.change(func(backends []string) []string { return slices.Delete(backends, i, i+1) })
-	p.servers, p.clients = slices.Delete(p.servers, i, i+1), slices.Delete(p.clients, i, i+1)
+	p.leave(s)
 }
 
 // kill kills API server i, as if its machine had lost power. The balancer notices it only after a while, as a health check
 // does.
 func (p *controlPlane) kill(t *testing.T, i int) {
-	address := p.addressOf(i)
-	p.servers[i].Kill()
-	time.AfterFunc(late/2, func() {
-		p.front.change(func(backends []string) []string {
-			return slices.DeleteFunc(backends, func(b string) bool { return b == address })
-		})
-	})
-	if err := p.servers[i].Stop(); err != nil {
+	s := p.take(i)
+	s.Kill()
+	time.AfterFunc(late/2, func() { p.leave(s) })
+	if err := s.Stop(); err != nil {
 		t.Error(err)
 	}
+}
+
+// take removes API server i from the lists, and waits until the calls of a load to it have ended. A client that loses its
+// API server cannot know the result of its call, so such calls would not show anything about webhooks.
+func (p *controlPlane) take(i int) *apiserver.Server {
+	p.mu.Lock()
+	s, calls := p.servers[i], p.calls[p.clients[i]]
 	p.servers, p.clients = slices.Delete(p.servers, i, i+1), slices.Delete(p.clients, i, i+1)
+	p.mu.Unlock()
+	calls.Wait()
+	return s
+}
+
+// leave removes an API server from the balancer.
+func (p *controlPlane) leave(s *apiserver.Server) {
+	p.front.change(func(backends []string) []string {
+		return slices.DeleteFunc(backends, func(b string) bool { return b == addressOf(s) })
+	})
 }
 
 // add starts another API server.
@@ -128,30 +142,44 @@ func (p *controlPlane) add(t *testing.T) {
 		t.Error(err)
 		return
 	}
-	p.front.change(func(backends []string) []string { return append(backends, p.addressOf(len(p.servers)-1)) })
+	p.front.change(func(backends []string) []string { return append(backends, addressOf(p.servers[len(p.servers)-1])) })
 }
 
 // run starts an API server. If etcd is empty, the API server starts its own.
 func (p *controlPlane) run(ctx context.Context, etcd string) error {
-	s, err := apiserver.Run(ctx, apiserver.Options{Etcd: etcd, Files: map[string][]byte{"token-auth-file": []byte(token + `,admin,admin,"system:masters"` + "\n")}})
+	return p.runWith(ctx, apiserver.Options{Etcd: etcd, Files: map[string][]byte{"token-auth-file": []byte(token + `,admin,admin,"system:masters"` + "\n")}})
+}
+
+func (p *controlPlane) runWith(ctx context.Context, o apiserver.Options) error {
+	s, err := apiserver.Run(ctx, o)
 	if err != nil {
 		return err
 	}
-	p.servers = append(p.servers, s)
 	config := rest.CopyConfig(s.Config)
 	config.QPS, config.Burst = -1, -1
 	client, err := kubernetes.NewForConfig(config)
-	p.clients = append(p.clients, client)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.calls == nil {
+		p.calls = map[*kubernetes.Clientset]*sync.WaitGroup{}
+	}
+	p.servers, p.clients = append(p.servers, s), append(p.clients, client)
+	p.calls[client] = new(sync.WaitGroup)
 	return err
 }
 
-func (p *controlPlane) addressOf(i int) string {
-	return strings.TrimPrefix(p.servers[i].Config.Host, "https://")
-}
+func addressOf(s *apiserver.Server) string { return strings.TrimPrefix(s.Config.Host, "https://") }
 
-// client returns the client of the next API server in turn.
-func (p *controlPlane) client() *kubernetes.Clientset {
-	return p.clients[int(p.next.Add(1))%len(p.clients)]
+// call calls f with the client of the next API server in turn.
+func (p *controlPlane) call(f func(*kubernetes.Clientset) error) error {
+	p.mu.Lock()
+	p.next++
+	client := p.clients[p.next%len(p.clients)]
+	calls := p.calls[client]
+	calls.Add(1)
+	p.mu.Unlock()
+	defer calls.Done()
+	return f(client)
 }
 
 func (p *controlPlane) stop() error {

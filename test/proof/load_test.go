@@ -75,7 +75,9 @@ func (l *load) end() {
 // create returns a function that creates a ConfigMap as a dry run, for which the API server calls both hooks. The
 // function fails if a hook fails or the mutating hook was not called. It uses the API servers in turn.
 func create(namespace string, data map[string]string) func(context.Context) error {
-	return func(ctx context.Context) error { return createWith(ctx, plane.client(), namespace, data) }
+	return func(ctx context.Context) error {
+		return plane.call(func(client *kubernetes.Clientset) error { return createWith(ctx, client, namespace, data) })
+	}
 }
 
 func createWith(ctx context.Context, clients kubernetes.Interface, namespace string, data map[string]string) error {
