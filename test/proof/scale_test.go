@@ -18,9 +18,9 @@ func usePlane(t *testing.T, p *controlPlane) {
 	t.Cleanup(func() { plane, clients = before, client })
 }
 
-// TestScaleModel compares the simulation of hack/scale with three API servers and six replicas: the connections that are
+// TestAPIServersScale compares the simulation of hack/scale with three API servers and six replicas: the connections that are
 // opened and open, and the calls of the busiest replica must differ by less than 20 %.
-func TestScaleModel(t *testing.T) {
+func TestAPIServersScale(t *testing.T) {
 	const (
 		rate     = 60 // creates per second, with two calls each
 		pause    = 50 * time.Millisecond
