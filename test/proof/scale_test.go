@@ -46,9 +46,9 @@ func TestAPIServersScale(t *testing.T) {
 	}
 	took := time.Since(start)
 	openedAfter, _ := s.balancer.count()
-	real := &model.Result{Connections: openedAfter - openedBefore}
+	measured := &model.Result{Connections: openedAfter - openedBefore}
 	for i, n := range s.decisions(t) {
-		real.Calls = append(real.Calls, n-calls[i])
+		measured.Calls = append(measured.Calls, n-calls[i])
 	}
 	l.end()
 	made, failed := l.count()
@@ -69,9 +69,9 @@ func TestAPIServersScale(t *testing.T) {
 		name        string
 		is, modeled float64
 	}{
-		{"connections opened", float64(real.Connections), float64(simulated.Connections)},
+		{"connections opened", float64(measured.Connections), float64(simulated.Connections)},
 		{"open connections", float64(openSum) / float64(samples), open},
-		{"calls of the busiest replica, as a multiple of the mean", real.Busiest(), simulated.Busiest()},
+		{"calls of the busiest replica, as a multiple of the mean", measured.Busiest(), simulated.Busiest()},
 	} {
 		note += fmt.Sprintf("%s: %.2f, simulated %.2f; ", c.name, c.is, c.modeled)
 		if math.Abs(c.modeled/c.is-1) > tolerate {

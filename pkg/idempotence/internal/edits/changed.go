@@ -27,8 +27,8 @@ func ChangedNotes(doc any, preferred func(tree.Path) bool) []Edit {
 			rest = append(rest, e)
 		}
 	})
-	list := append(first, rest...)
-	return list[:min(len(list), mostTexts)]
+	all := slices.Concat(first, rest)
+	return all[:min(len(all), mostTexts)]
 }
 
 // ChangedFields returns an edit for each field of the manifest that the webhook replaces, except in the metadata and status.
