@@ -58,8 +58,8 @@ type hook struct {
 var hooks = []hook{
 	{"Pods, CREATE", func(w model.Writes) bool { return w.Resource == "pods" && w.Operation == "CREATE" }},
 	{"Pods, CREATE, UPDATE, DELETE, with subresources", func(w model.Writes) bool { return strings.HasPrefix(w.Resource, "pods") }},
-	{"all resources, without leases and events", func(w model.Writes) bool { return w.Resource != "leases" && w.Resource != "events" }},
-	{"all resources", func(model.Writes) bool { return true }},
+	{"all resources and subresources, without leases and events", func(w model.Writes) bool { return w.Resource != "leases" && w.Resource != "events" }},
+	{"all resources and subresources", func(model.Writes) bool { return true }},
 }
 
 // rates returns the calls per second, in the mean and at the peak.
@@ -72,10 +72,13 @@ func (s settings) rates(h hook) (mean, peak float64) {
 	return mean, peak
 }
 
-// A summary has the means of several simulations, over replicas where they have a value each.
-type summary struct{ busiest, open, inFlight float64 }
+// A summary has the results of several simulations: means, and the most calls in flight in a replica.
+type summary struct {
+	busiest, open float64
+	inFlight      int
+}
 
-const simulations = 3 // with different random numbers
+const simulations = 10 // with different random numbers
 
 func (s settings) simulate(rate float64, balance model.Balance, change func(*model.Settings)) (mean summary) {
 	results := make([]*model.Result, simulations)
@@ -83,7 +86,7 @@ func (s settings) simulate(rate float64, balance model.Balance, change func(*mod
 	for i := range results {
 		settings := model.Settings{
 			APIServers: s.servers, Replicas: s.replicas, Rate: rate, Call: duration, Handshake: handshake, Balance: balance,
-			MaxConnectionAge: age, Warmup: time.Minute, Count: time.Minute, Seed: uint64(i),
+			MaxConnectionAge: age, Warmup: 3 * age, Count: time.Minute, Seed: uint64(i),
 		}
 		if change != nil {
 			change(&settings)
@@ -93,7 +96,7 @@ func (s settings) simulate(rate float64, balance model.Balance, change func(*mod
 	all.Wait()
 	for _, r := range results {
 		mean.busiest += r.Busiest() / simulations
-		mean.inFlight += float64(slices.Max(r.InFlight)) / simulations
+		mean.inFlight = max(mean.inFlight, slices.Max(r.InFlight))
 		for _, n := range r.Open {
 			mean.open += n / float64(len(r.Open)) / simulations
 		}
@@ -106,9 +109,7 @@ func (s settings) write(out io.Writer) {
 	fmt.Fprintln(out, "| Rules | Calls/s, mean | Calls/s, peak | CPUs at the peak | Connections of a replica | Calls of the busiest replica | Most calls in flight in a replica |")
 	fmt.Fprintln(out, "|---|---:|---:|---:|---:|---:|---:|")
 	for _, h := range hooks {
-		mean, peak := s.rates(h)
-		r := s.simulate(peak, model.AtRandom, nil)
-		fmt.Fprintf(out, "| %s | %.0f | %.0f | %.2f | %.1f | %.1f × mean | %.0f |\n", h.name, mean, peak, peak*cpu.Seconds(), r.open, r.busiest, r.inFlight)
+		s.writeHook(out, h)
 	}
 	_, peak := s.rates(hooks[2])
 	fmt.Fprintf(out, "\nCalls of the busiest replica, at %.0f calls/s:\n\n", peak)
@@ -128,6 +129,13 @@ func (s settings) write(out io.Writer) {
 		fmt.Fprintf(out, "| %s | %.1f × mean | %.1f × mean | %.1f × mean |\n", row.name, few.simulate(peak, model.AtRandom, row.change).busiest,
 			s.simulate(peak, model.AtRandom, row.change).busiest, s.simulate(peak, model.PerCall, row.change).busiest)
 	}
+}
+
+// writeHook writes a row of the first table.
+func (s settings) writeHook(out io.Writer, h hook) {
+	mean, peak := s.rates(h)
+	r := s.simulate(peak, model.AtRandom, nil)
+	fmt.Fprintf(out, "| %s | %.0f | %.0f | %.2f | %.1f | %.1f × mean | %d |\n", h.name, mean, peak, peak*cpu.Seconds(), r.open, r.busiest, r.inFlight)
 }
 
 // rollout replaces a replica every 10 seconds, and counts a minute after the pause that follows.

@@ -99,7 +99,7 @@ func TestServerThatStopsFailsNoLaw(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		text := report.Incomplete[0].Text(nil)
-		if !strings.Contains(text, "a server stopped answering: ") || strings.Contains(text, `Find out whether the object of that call crashes the server, correct the server, start it and run again. The object: {"kind":`) != inCall {
+		if !strings.Contains(text, "a server stopped answering: ") || strings.Contains(text, `If that object crashes the server, correct the server. Then start it and run again. The object: {"kind":`) != inCall {
 			t.Errorf("without a response %v: %s", inCall, text)
 		}
 	}

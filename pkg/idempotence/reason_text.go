@@ -157,7 +157,7 @@ func (r Reason) ofRun(all Hints, hint string) string {
 	case ReasonServerLost:
 		text := "the run ended early, because a server stopped answering: " + r.because(all)
 		if r.Detail != "" {
-			text += ". The connection broke during a call. Find out whether the object of that call crashes the server, correct the server, start it and run again. The object: " + r.Detail
+			text += ". The connection broke during a call for the object below. If that object crashes the server, correct the server. Then start it and run again. The object: " + r.Detail
 		}
 		return text
 	case ReasonCaseNotTried:

@@ -85,6 +85,10 @@ var _ = Describe("a generated project that runs as Pods", Ordered, func() {
 		var failures []string
 		calls := 0
 		var load sync.WaitGroup
+		DeferCleanup(func() {
+			stop()
+			load.Wait()
+		})
 		load.Go(func() {
 			for calling.Err() == nil {
 				value, err := team(calling)

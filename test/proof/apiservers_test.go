@@ -136,13 +136,18 @@ func (p *controlPlane) leave(s *apiserver.Server) {
 	})
 }
 
-// add starts another API server.
+// add starts another API server. The last one of the list is still the late one.
 func (p *controlPlane) add(t *testing.T) {
 	if err := p.run(context.WithoutCancel(t.Context()), p.servers[0].Etcd); err != nil {
 		t.Error(err)
 		return
 	}
-	p.front.change(func(backends []string) []string { return append(backends, addressOf(p.servers[len(p.servers)-1])) })
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(p.servers) - 1
+	s, client := p.servers[n], p.clients[n]
+	p.servers, p.clients = slices.Insert(p.servers[:n], 1, s), slices.Insert(p.clients[:n], 1, client)
+	p.front.change(func(backends []string) []string { return append(backends, addressOf(s)) })
 }
 
 // run starts an API server. If etcd is empty, the API server starts its own.

@@ -26,8 +26,9 @@ type balancer struct {
 	random    *rand.Rand
 	endpoints []*endpoint
 	next      int
-	opened    int           // connections that were opened
-	changed   chan struct{} // closed and replaced whenever an endpoint changes
+	opened    int             // connections that were opened
+	busy      []time.Duration // times from the first bytes of a request to the first bytes of the answer
+	changed   chan struct{}   // closed and replaced whenever an endpoint changes
 }
 
 // An endpoint is one replica behind the balancer.
@@ -44,8 +45,9 @@ type endpoint struct {
 // A connection is a client's connection that the balancer forwards to an endpoint. It carries at most one call at a
 // time, since the API server calls webhooks over HTTP/1.1.
 type connection struct {
-	turns      int  // how often the client began to send: in the handshake, and for each request
-	fromClient bool // the last bytes came from the client
+	turns      int       // how often the client began to send: in the handshake, and for each request
+	fromClient bool      // the last bytes came from the client
+	began      time.Time // when the client began to send
 }
 
 // isIdle reports whether the connection carries no call: the handshake is complete, and the server sent the
@@ -164,6 +166,17 @@ func (b *balancer) count() (opened, open int) {
 		open += len(e.connections)
 	}
 	return b.opened, open
+}
+
+// callTime returns the median of the times for which a call needs its connection.
+func (b *balancer) callTime() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := slices.Sorted(slices.Values(b.busy))
+	if len(all) == 0 {
+		return 0
+	}
+	return all[len(all)/2]
 }
 
 // change calls f with the lock held and wakes the goroutines in await.
@@ -298,10 +311,14 @@ func (b *balancer) forward(client *net.TCPConn) {
 func (b *balancer) recordBytes(e *endpoint, c *connection, fromClient bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if fromClient && !c.fromClient {
+	switch {
+	case fromClient && !c.fromClient:
+		c.began = time.Now()
 		if c.turns++; e.killed {
 			e.exposed.late++
 		}
+	case !fromClient && c.fromClient && c.turns > 2: // not in the handshake, nor with the first request
+		b.busy = append(b.busy, time.Since(c.began))
 	}
 	c.fromClient = fromClient
 }

@@ -21,19 +21,22 @@ type Writes struct {
 
 // Numbers of requests for each Pod, without retries. See the packages of the kubelet and of the controllers.
 const (
-	statusesOfPod = 4 // scheduled, started, ready, and ended
+	statusesOfPod = 4 // accepted by the kubelet, sandbox ready, containers ready, and ended; the binding sets PodScheduled
 	deletesOfPod  = 2 // by the controller, and by the kubelet after the grace period
 	eventsOfPod   = 5 // scheduled, pulled, created, started, and killed
 	slicesOfPod   = 2 // it is added to an EndpointSlice, and removed
 )
 
-// Periods of the kubelet: renewIntervalFraction of the lease duration, and nodeStatusReportFrequency.
+// Periods of the kubelet: renewIntervalFraction of the lease duration, nodeStatusReportFrequency, and 80 % of the 3607
+// seconds for which the token of a Pod is valid.
 const (
 	leasePeriod      = 10 * time.Second
 	nodeStatusPeriod = 5 * time.Minute
+	tokenPeriod      = 2886 * time.Second
 )
 
-// Writes returns the requests that each cluster has. Those of users and of other controllers come in addition.
+// Writes returns the requests of the kubelets, the scheduler and the controllers for Pods. Status updates of workloads,
+// and requests of users and of other controllers come in addition.
 func (c Cluster) Writes() []Writes {
 	mean := float64(c.Pods) / c.PodLifetime.Seconds()
 	ofPods := func(resource, operation string, each float64) Writes {
@@ -43,7 +46,9 @@ func (c Cluster) Writes() []Writes {
 		rate := float64(c.Nodes) / period.Seconds()
 		return Writes{resource, operation, rate, rate}
 	}
+	refreshed := float64(c.Pods) / tokenPeriod.Seconds()
 	return []Writes{
+		{"serviceaccounts/token", "CREATE", mean + refreshed, c.PodStarts + refreshed},
 		ofPods("pods", "CREATE", 1),
 		ofPods("pods/binding", "CREATE", 1),
 		ofPods("pods/status", "UPDATE", statusesOfPod),

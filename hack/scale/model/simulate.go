@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// Facts about the client of the API server (k8s.io/apimachinery/pkg/util/net.SetTransportDefaults, and
-// k8s.io/apiserver/pkg/util/webhook). It uses HTTP/1.1, so a connection carries one call at a time.
+// Facts about the client of the API server. It uses HTTP/1.1 for Services (k8s.io/apiserver/pkg/util/webhook), so a
+// connection carries one call at a time.
 const (
-	mostIdle    = 25               // idle connections of one client to one host
-	idleTimeout = 90 * time.Second // of an idle connection
+	mostIdle    = 25               // idle connections to one host: idleConnsPerHost in k8s.io/client-go/transport
+	idleTimeout = 90 * time.Second // of an idle connection: SetTransportDefaults in k8s.io/apimachinery/pkg/util/net
 )
 
 // A Balance says how a replica is chosen.
@@ -244,7 +244,7 @@ func (w *world) open(r *replica) *connection {
 	r.open++
 	c := &connection{replica: r}
 	if w.MaxConnectionAge > 0 {
-		c.expires = w.now + time.Duration((0.9+0.2*w.random.Float64())*float64(w.MaxConnectionAge))
+		c.expires = w.now + time.Duration(float64(0.9+float64(0.2*w.random.Float64()))*float64(w.MaxConnectionAge))
 	}
 	return c
 }
@@ -259,7 +259,7 @@ func (w *world) close(c *connection, at time.Duration) {
 
 // sum adds the open connections since the last change.
 func (r *replica) sum(now time.Duration) {
-	r.openTime += float64(r.open) * (now - r.changed).Seconds()
+	r.openTime += float64(float64(r.open) * (now - r.changed).Seconds()) // not fused, so that all platforms agree
 	r.changed = now
 }
 

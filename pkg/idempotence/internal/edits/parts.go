@@ -49,12 +49,15 @@ func OnlyKeys(changes []tree.Change) (list []Edit) {
 	for _, c := range Single(changes) {
 		fields, isObject := c.New.(map[string]any)
 		_, isText := c.New.(string)
-		if c.Kind == tree.Added && c.Path[len(c.Path)-1].Element && c.Path.Last() != "finalizers" && (isText || isObject && len(fields) == 1) {
+		if c.Kind == tree.Added && c.Path[len(c.Path)-1].Element && !slices.Contains(owned, c.Path.Last()) && (isText || isObject && len(fields) == 1) {
 			list = append(list, putPart(c.Path, c.New))
 		}
 	}
 	return list
 }
+
+// owned are lists whose elements have the domain of the program that sets them. No user sets them for another purpose.
+var owned = []string{"finalizers", "readinessGates", "schedulingGates"}
 
 // mostPartial is the number of edits at which PartialResults stops adding elements that resemble a part.
 const mostPartial = 64

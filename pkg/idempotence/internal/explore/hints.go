@@ -135,12 +135,16 @@ func (r *Run) ownTexts() []string {
 		h := &trigger.Hints{}
 		for _, w := range r.Webhooks {
 			if w.InProcess {
-				for _, text := range source.Of(w.NewHandler).All {
+				texts := source.Of(w.NewHandler)
+				for _, key := range texts.Keys {
+					h.AddKey(key)
+				}
+				for _, text := range texts.All {
 					h.AddText(strings.TrimSpace(text))
 				}
 			}
 		}
-		r.texts = &h.Values
+		r.texts, r.ownKeys = &h.Values, h.Keys
 	}
 	return *r.texts
 }

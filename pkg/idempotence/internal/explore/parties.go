@@ -252,7 +252,8 @@ func (r *Run) tryChanges(doc any, x, result *objects.Object) {
 // isRead reports whether the webhook seems to read an annotation or label: it is a part of a trigger, or its key is in the
 // webhook's source.
 func (r *Run) isRead(p tree.Path) bool {
-	return slices.Contains(r.ownTexts(), p[len(p)-1].Name) || slices.ContainsFunc(r.Triggers, func(t Trigger) bool {
+	key := p[len(p)-1].Name
+	return slices.Contains(r.ownTexts(), key) || slices.Contains(r.ownKeys, key) || slices.ContainsFunc(r.Triggers, func(t Trigger) bool {
 		return slices.ContainsFunc(t.Parts, func(part trigger.Part) bool { return part.Path.HasPrefix(p) })
 	})
 }

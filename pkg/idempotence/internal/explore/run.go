@@ -47,6 +47,7 @@ type Run struct {
 	inputs   *Inputs
 	messages messages
 	texts    *[]string // cached by ownTexts
+	ownKeys  []string  // keys in the source of the webhooks; ownTexts sets them
 	hung     bool      // the webhook did not respond during the search for its trigger
 	object   int       // number of the current object, counted from 1; 0 for a stored case
 	varied   int       // number of findings whose requests were repeated

@@ -82,9 +82,9 @@ func (l updates) keepsChange(c *Case) *Finding {
 		v.Advice = format == " " // options of a command, of which the last one counts
 		return v
 	}
-	if at := l.keptResult(c, manifest, created.After, fresh.After, out.After); at != nil && edits.IsNote(note) {
+	if at := l.keptResult(c, manifest, created.After, fresh.After, out.After, old); at != nil && edits.IsNote(note) {
 		value, _ := tree.Get(out.After.Doc, at)
-		v := l.Finding(c, IgnoresChange, fmt.Sprintf("the webhook sets %s at the creation, and keeps it when the user sets %s later. A new object with that gets another value", at.String()+" to "+brief(string(tree.Encode(value))), note), fresh, out)
+		v := l.Finding(c, IgnoresChange, fmt.Sprintf("the webhook sets %s to %s on CREATE, and keeps it when the user sets %s later. A new object with this value gets another result", at, brief(string(tree.Encode(value))), note), fresh, out)
 		v.Advice = true
 		return v
 	}
@@ -92,11 +92,16 @@ func (l updates) keepsChange(c *Case) *Finding {
 }
 
 // keptResult returns the path of a value that the webhook has set in a created object and keeps in an updated one,
-// although it sets another value in a fresh one. The manifest does not have the value.
-func (l updates) keptResult(c *Case, manifest any, created, fresh, updated *objects.Object) tree.Path {
+// although it sets another value in a fresh one. The manifest does not have the value, and an update of the old object may
+// change it.
+func (l updates) keptResult(c *Case, manifest any, created, fresh, updated, old *objects.Object) tree.Path {
 	for _, d := range l.differences(c.Law, created, fresh) {
 		now, _ := tree.Get(updated.Doc, d.Path)
-		if d.Kind == tree.Replaced && !edits.IsNote(d.Path) && !tree.Has(manifest, d.Path) && tree.Equal(now, d.Old) {
+		if d.Kind != tree.Replaced || edits.IsNote(d.Path) || tree.Has(manifest, d.Path) || !tree.Equal(now, d.Old) || l.drawn(d.Path) {
+			continue
+		}
+		doc, ok := tree.Put(updated.Doc, d.Path, d.New)
+		if changed := l.asSent(doc); ok && changed != nil && len(l.Kind.UpdateProblems(changed, old)) == 0 {
 			return d.Path
 		}
 	}

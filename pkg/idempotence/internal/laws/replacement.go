@@ -93,7 +93,7 @@ func (l updates) withoutUpdate(c *Case, manifest any) *Finding {
 		return l.cannotReplace(c, strings.Join(problems, "; "), created, replaced)
 	}
 	lost := slices.DeleteFunc(l.differences(c.Law, created.After, plain), func(d tree.Change) bool {
-		return d.Kind != tree.Removed || d.Path[0].Name == "status" || d.Path[0].Name == "metadata" && !edits.IsNote(d.Path) || edits.IsZero(d.Old) || l.isCarriedOver(d.Path)
+		return d.Kind != tree.Removed || d.Path[0].Name == "status" || d.Path[0].Name == "metadata" && !edits.IsNote(d.Path) || edits.IsZero(d.Old) || l.isCarriedOver(d.Path, created.After, plain)
 	})
 	if len(lost) == 0 {
 		return nil
@@ -152,18 +152,23 @@ func (l updates) changesNoUpdate(x *objects.Object) bool {
 // because a webhook may record there how the object was created. Zero values do not count either.
 func (l updates) lostByReplace(law Law, stored, replaced *objects.Object) []tree.Change {
 	return slices.DeleteFunc(l.differences(law, stored, replaced), func(d tree.Change) bool {
-		return d.Kind != tree.Removed || d.Path[0].Name == "metadata" || d.Path[0].Name == "status" || edits.IsNote(d.Path) || edits.IsZero(d.Old) || l.isCarriedOver(d.Path)
+		return d.Kind != tree.Removed || d.Path[0].Name == "metadata" || d.Path[0].Name == "status" || edits.IsNote(d.Path) || edits.IsZero(d.Old) || l.isCarriedOver(d.Path, stored, replaced)
 	})
 }
 
 // isCarriedOver reports whether the API server keeps the old value of a field that an update lacks: the allocated values
-// of a Service. See patchAllocatedValues in k8s.io/kubernetes/pkg/registry/core/service/storage.
-func (l updates) isCarriedOver(p tree.Path) bool {
-	allocated := slices.ContainsFunc(p, func(s tree.Step) bool {
-		return !s.Element && slices.Contains([]string{"clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort"}, s.Name)
-	})
-	return l.Kind.GoType != nil && l.Kind.Kind == "Service" && allocated
+// of a Service whose type stays the same. See patchAllocatedValues in k8s.io/kubernetes/pkg/registry/core/service/storage.
+func (l updates) isCarriedOver(p tree.Path, old, updated *objects.Object) bool {
+	if l.Kind.GoType == nil || l.Kind.Kind != "Service" || len(p) < 2 || p[0].Name != "spec" {
+		return false
+	}
+	before, _ := tree.Get(old.Doc, serviceType)
+	after, _ := tree.Get(updated.Doc, serviceType)
+	field := p[1].Name
+	return tree.Equal(before, after) && (slices.Contains([]string{"clusterIP", "clusterIPs", "healthCheckNodePort"}, field) || field == "ports" && p.Last() == "nodePort")
 }
+
+var serviceType = tree.Path{{Name: "spec"}, {Name: "type"}}
 
 // readsStatus checks that the result of an update does not depend on the status in the new object. A manifest has none,
 // so a webhook must take the status from the old object.

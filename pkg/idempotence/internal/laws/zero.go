@@ -49,13 +49,14 @@ func (l explicitZero) differsFromNone(at tree.Path, none, least any) bool {
 	if none == "" {
 		return at.Last() == "storageClassName"
 	}
-	return least != nil && !isAvoidedZero(at)
+	return least != nil && !l.isAvoidedZero(at)
 }
 
-// isAvoidedZero reports whether webhooks may have a reason to replace a 0 in a field: it is root, it keeps nodes from being
-// drained, or the Priority plugin of the API server has set it.
-func isAvoidedZero(p tree.Path) bool {
-	return slices.Contains([]string{"runAsUser", "runAsGroup", "fsGroup", "priority", "maxUnavailable"}, p.Last())
+// isAvoidedZero reports whether webhooks may have a reason to replace a 0 in a field: it is root, the Priority plugin of the
+// API server has set it, or it keeps all nodes from being drained.
+func (l explicitZero) isAvoidedZero(p tree.Path) bool {
+	return slices.Contains([]string{"runAsUser", "runAsGroup", "fsGroup", "priority"}, p.Last()) ||
+		l.Kind.Kind == "PodDisruptionBudget" && p.Last() == "maxUnavailable"
 }
 
 // resultWith returns the result for an object in which the user has set a value, and the value in the result. It returns no
