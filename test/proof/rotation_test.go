@@ -163,7 +163,7 @@ func (h *havoc) next(t *testing.T) {
 	stepped := h.awaitStep(t)
 	if len(h.actions) == 0 {
 		h.actions = []string{"kill", "delete", "kill", "empty", "kill two", "corrupt", "rotate"}
-		if len(plane.servers) > 2 {
+		if numberOfAPIServers() > 1 {
 			h.actions = append(h.actions, "kill an API server", "restart an API server")
 		}
 		h.random.Shuffle(len(h.actions), func(i, j int) { h.actions[i], h.actions[j] = h.actions[j], h.actions[i] })
@@ -180,7 +180,7 @@ func (h *havoc) next(t *testing.T) {
 		}
 		h.kill(t, others...)
 	case "kill an API server", "restart an API server":
-		if len(plane.servers) < 3 {
+		if len(plane.servers) < numberOfAPIServers() {
 			t.Fatal("an API server did not start")
 		}
 		if action == "kill an API server" {
