@@ -42,8 +42,8 @@ func main() {
 	flag.IntVar(&s.servers, "apiservers", 3, "number of API servers")
 	flag.IntVar(&s.replicas, "replicas", 20, "number of replicas of the webhook")
 	flag.Parse()
-	if s.PodLifetime <= 0 || s.servers < 1 || s.replicas < 1 {
-		fmt.Fprintln(os.Stderr, "scale: --pod-lifetime, --apiservers and --replicas must be positive")
+	if s.Nodes < 1 || s.Pods < 1 || s.PodStarts <= 0 || s.PodLifetime <= 0 || s.servers < 1 || s.replicas < 1 {
+		fmt.Fprintln(os.Stderr, "scale: the values of all flags must be positive")
 		os.Exit(2)
 	}
 	s.write(os.Stdout)

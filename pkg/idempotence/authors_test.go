@@ -240,6 +240,7 @@ func TestValuesOfTheAuthor(t *testing.T) {
 		{"headers of Kafka are case-sensitive", streams, stream(nil), addsHeader("kafkaHeaders", "Tenant"), streamWithStatus, ""},
 		{"a size that may be unknown", streams, stream(size), moves("bus.example.com/size", "id", "small", "large"), streamWithStatus, ""},
 		{"a size that is moved once", streams, stream(size), moves("bus.example.com/size", "id"), streamWithStatus, "L6 ignores a change"},
+		{"a size that is moved once, beside many annotations", streams, stream(map[string]any{"a.example.com/1": "a", "a.example.com/2": "b", "a.example.com/3": "c", "a.example.com/4": "d", "bus.example.com/size": "small"}), moves("bus.example.com/size", "id"), streamWithStatus, "L6 ignores a change"},
 		{"the class of an Ingress is moved once", ingresses, classedIngress(), moves("kubernetes.io/ingress.class", "ingressClassName"), "", "L6 ignores a change"},
 		{"a value that is chosen once", streams, placedStream(), choosesOnce, streamWithStatus, ""},
 		{"the status is an ordinary field", streams, stream(nil), fromStatus(ownStatus), streamCRD, ""},

@@ -36,8 +36,7 @@ type Settings struct {
 	APIServers int
 	Hooks      int // hooks that each request calls one after the other, each with its own connections; 1 if 0
 	Replicas   int
-	Rate       float64       // requests per second of all API servers
-	Steady     bool          // the requests come at a constant rate, and to the API servers in turn; otherwise at random times
+	Rate       float64       // requests per second of all API servers together, at random times
 	Call       time.Duration // a call without the handshake
 	Fixed      bool          // all calls take the same time; otherwise it is distributed exponentially
 	Handshake  time.Duration
@@ -59,7 +58,6 @@ type Result struct {
 	Open        []float64 // mean number of open connections, by replica
 	InFlight    []int     // most calls at the same time, by replica
 	Connections int       // that were opened
-	Waited      int       // calls that had to wait for a new connection
 }
 
 // Busiest returns the calls of the busiest replica as a multiple of the mean.
@@ -89,7 +87,7 @@ func Simulate(s Settings) *Result {
 		w.start += time.Duration(s.Replicas-1)*s.Replace + s.Settle
 	}
 	w.at(w.start, w.startCounting)
-	w.nextRequest(0)
+	w.nextRequest()
 	for end := w.start + s.Count; ; {
 		e := heap.Pop(&w.events).(event)
 		if w.now = e.at; w.now >= end {
@@ -112,7 +110,6 @@ type world struct {
 	all      []*pool // in the order of their creation
 	turn     int
 	opened   int
-	waited   int
 }
 
 // A replica serves calls.
@@ -150,20 +147,18 @@ type call struct {
 	served       bool
 }
 
-func (w *world) nextRequest(server int) {
-	between := 1 / w.Rate
-	if !w.Steady {
-		between = w.random.ExpFloat64() / w.Rate
-		server = w.random.IntN(w.APIServers)
-	}
+// nextRequest sends the next request after a random time, to a random API server, and then further ones.
+func (w *world) nextRequest() {
+	between := w.random.ExpFloat64() / w.Rate
+	server := w.random.IntN(w.APIServers)
 	w.in(time.Duration(between*float64(time.Second)), func() {
 		w.begin(&call{server: server})
-		w.nextRequest((server + 1) % w.APIServers)
+		w.nextRequest()
 	})
 }
 
-// begin sends a call over an idle connection. If there is none, it opens one, and the call uses whatever connection is idle
-// first.
+// begin sends a call over an idle connection. If there is none, it opens one, and the call uses the first connection that
+// becomes idle.
 func (w *world) begin(c *call) {
 	at := place{server: c.server, hook: c.hook}
 	var to *replica
@@ -186,7 +181,6 @@ func (w *world) begin(c *call) {
 		w.serve(p, last, c)
 		return
 	}
-	w.waited++
 	p.waiting = append(p.waiting, c)
 	w.in(w.Handshake, func() {
 		if to == nil || to.ended {
@@ -279,14 +273,14 @@ func (w *world) replaceOldest() {
 }
 
 func (w *world) startCounting() {
-	w.opened, w.waited = 0, 0
+	w.opened = 0
 	for _, r := range w.replicas {
 		r.calls, r.most, r.openTime, r.changed = 0, r.inFlight, 0, w.now
 	}
 }
 
 func (w *world) result(end time.Duration) *Result {
-	out := &Result{Connections: w.opened, Waited: w.waited}
+	out := &Result{Connections: w.opened}
 	for _, p := range w.all {
 		for _, c := range p.idle {
 			if c.replica.ended || end-c.idleSince > idleTimeout {

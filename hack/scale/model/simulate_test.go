@@ -36,7 +36,7 @@ func TestCallsAreConserved(t *testing.T) {
 		"per call":    with(func(s *Settings) { s.Balance = PerCall }),
 		"two hooks":   with(func(s *Settings) { s.Hooks = 2 }),
 		"a rollout":   with(func(s *Settings) { s.Replace = 5 * time.Second }),
-		"fixed times": with(func(s *Settings) { s.Fixed, s.Steady = true, true }),
+		"fixed times": with(func(s *Settings) { s.Fixed = true }),
 		"no keep-alive": with(func(s *Settings) {
 			s.MaxConnectionAge = time.Nanosecond
 		}),
